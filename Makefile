@@ -1,0 +1,41 @@
+# One target for each habit. Paths are relative, so a clone works anywhere; python3 must be 3.11 or newer.
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint docs bench clean
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+venv: $(STAMP)  ## make .venv with pyloca and its tools, at the versions of constraints.txt
+
+# Nothing is installed again until one of these two files changes.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "installing pyloca and what it needs into .venv (a minute or two) ..."
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install -qq -c constraints.txt -e '.[all]'
+	@touch $@
+
+demo: $(STAMP)  ## fit the paper's first example and write a report to demo/
+	.venv/bin/pyloca demo
+
+test: $(STAMP)  ## run all tests and docstring examples
+	.venv/bin/python -m pytest
+
+lint: $(STAMP)  ## check style, format and types
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+
+docs: $(STAMP)  ## write the generated parts of the documentation
+	.venv/bin/python benchmarks/make_docs.py
+
+bench: $(STAMP)  ## run all benchmarks
+	.venv/bin/python -m benchmarks all
+
+clean:  ## remove .venv, caches and everything that was generated
+	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist demo
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,94 @@
+"""What the bursts themselves say about a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from pyloca.geometry import BurstStatistics
+from pyloca.networks import pushforward
+from pyloca.objectives import likelihood_pushed, sampling_floor
+
+__all__ = ["Diagnostics", "diagnose_fit"]
+
+CHUNK = 8192
+# Stretch of a tangent, √ of an eigenvalue of G. Below the first a direction is lost; sampling never does that.
+COLLAPSED = 0.05
+# A held-out burst whitened this many times worse than sampling explains, on the median, is not whitened.
+FAR_FROM_FLOOR = 5.0
+# … and where sampling explains nothing (exact Jacobians), a median stretch error of about 20 %.
+POOR_LOSS = 0.1
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whitening of bursts that the training did not see (of all, when none were held out).
+
+    Attributes
+    ----------
+    whitening_loss, median_loss : float
+        Mean and median over bursts of tr G − log det G − k.
+    sampling_floor : float
+        What sampling alone leaves of it, k(k+1)/2 divided by M − 1, on average.
+    stretch : (float, float)
+        5 % and 95 % quantiles of the factors by which the encoder stretches tangents: (1, 1) is an isometry.
+    warnings : tuple of str
+    """
+
+    whitening_loss: float
+    median_loss: float
+    sampling_floor: float
+    stretch: tuple[float, float]
+    warnings: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        lines = [
+            f"whitening loss   {self.whitening_loss:.3g} (median {self.median_loss:.3g}; "
+            f"sampling alone leaves {self.sampling_floor:.3g})",
+            f"local stretch    {self.stretch[0]:.3f} to {self.stretch[1]:.3f} (5 % and 95 % of all directions)",
+        ]
+        return "\n".join(lines + [f"WARNING          {message}" for message in self.warnings])
+
+
+def diagnose_fit(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Diagnostics:
+    """Push the tangents of `statistics` through `encoder` and see how white they come out."""
+    dtype = next(encoder.parameters()).dtype
+    losses, stretches = [], []
+    with torch.no_grad():
+        for start in range(0, len(statistics), CHUNK):
+            means = torch.as_tensor(statistics.means[start : start + CHUNK], dtype=dtype)
+            tangents = torch.as_tensor(statistics.tangents[start : start + CHUNK] / burst_std, dtype=dtype)
+            pushed = pushforward(encoder, means, tangents)[1].double()  # (n, k, d)
+            losses.append(likelihood_pushed(pushed.transpose(0, 1)).numpy())
+            stretches.append(torch.linalg.svdvals(pushed).numpy())
+    loss, stretch = np.concatenate(losses), np.concatenate(stretches)
+    # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
+    loss = np.where(np.isnan(loss), np.inf, loss)
+    counts = torch.as_tensor(statistics.counts)
+    floor = float(sampling_floor(counts, statistics.intrinsic_dim).mean())
+    low, high = np.quantile(stretch, [0.05, 0.95])
+    return Diagnostics(
+        float(np.average(loss, weights=statistics.weights)),
+        float(np.median(loss)),
+        floor,
+        (float(low), float(high)),
+        _warnings(stretch, float(np.median(loss)), floor),
+    )
+
+
+def _warnings(stretch: np.ndarray, median: float, floor: float) -> tuple[str, ...]:
+    collapsed = np.median(stretch, axis=0)[-1]
+    if collapsed < COLLAPSED:
+        return (
+            f"a dimension has collapsed: half of the held-out bursts are squeezed to {collapsed:.2g} of their size in "
+            'one direction. The coordinates are not isometric to anything; try another random_state, or solver="fast".',
+        )
+    if median > max(FAR_FROM_FLOOR * floor, POOR_LOSS):
+        return (
+            f"held-out bursts are not white: the median whitening loss is {median:.2g}, where sampling alone explains "
+            f"{floor:.2g}. The embedding is not an isometry; try a larger n_components, smaller bursts, or more of them.",
+        )
+    return ()

@@ -1,0 +1,347 @@
+"""`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts._container import split_indices
+from pyloca.diagnostics import diagnose_fit
+from pyloca.errors import BurstError, TrustWarning
+from pyloca.geometry import BurstStatistics, burst_std_from_spectra
+from pyloca.networks import ACTIVATIONS
+from pyloca.solvers import SOLVERS, Monitor, Problem
+
+__all__ = ["LOCA"]
+
+BLOCK, SMALL_BLOCK = 4096, 64  # rows encoded at a time: hidden activations of that many stay in the cache
+
+Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
+
+
+class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """LOcal Conformal Autoencoder: coordinates isometric to the latent variables, from bursts of measurements.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        d, the dimension of the embedding. At least the intrinsic dimension k of the bursts; more when the latent
+        manifold is curved (a sphere has k = 2 and needs d = 3).
+    burst_std : float, optional
+        σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None
+        takes the square root of the median first eigenvalue of the burst covariances, as the paper does; then
+        coordinates are right up to one factor.
+    intrinsic_dim : int, optional
+        k, the dimension of a burst. None reads it off the burst spectra.
+    solver : {"fast", "paper"}, default="fast"
+        "fast" needs seconds; "paper" is Algorithm 1 with its schedule.
+    encoder, decoder : torch.nn.Module, optional
+        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None makes an MLP.
+    hidden_layers : sequence of int, default=(50, 50)
+    activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"
+    decoder_activation : str, optional
+        None uses `activation`.
+    measurement_noise : float or "estimate", optional
+        Standard deviation of isotropic noise of the instrument, removed from the burst covariances. "estimate" reads
+        it off what lies outside the k leading directions. Used by the fast solver.
+    validation_fraction : float, default=0.1
+        Bursts held out to choose how smooth the encoder is and when to stop.
+    tol : float, optional
+        Relative gain of the held-out loss below which training counts as idle. None: 0.005 (fast), 0 (paper).
+    max_iter : int, optional
+        At most this many iterations (fast) or epochs (paper), over all stages together.
+    random_state : int, RandomState or None
+    device : str or torch.device, default="auto"
+        "auto" is CUDA when present, else MPS (paper solver only: it has no float64), else the CPU.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, log lines elsewhere.
+    callbacks : sequence of callables
+        Each is called with a record (a dict) at every check of the training, and stops it by returning True.
+
+    Attributes
+    ----------
+    embedding_ : (N, d)
+        Embedding of the burst means.
+    encoder_, decoder_ : torch.nn.Module
+    burst_std_, intrinsic_dim_, n_components_, n_features_in_, n_iter_, converged_
+    history_ : list of dict
+        One record a check.
+    diagnostics_ : Diagnostics
+        How well held-out bursts were whitened, and what that says.
+    validation_indices_ : (n,)
+        Which bursts were held out.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> data = datasets.mushroom(n_bursts=200, n_points=20)
+    >>> model = LOCA(n_components=2, burst_std=data.burst_std, random_state=0, max_iter=20)
+    >>> model.fit_transform(data.bursts).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        *,
+        burst_std: float | None = None,
+        intrinsic_dim: int | None = None,
+        solver: str = "fast",
+        encoder: nn.Module | None = None,
+        decoder: nn.Module | None = None,
+        hidden_layers: Sequence[int] = (50, 50),
+        activation: str = "tanh",
+        decoder_activation: str | None = None,
+        measurement_noise: float | str | None = None,
+        validation_fraction: float = 0.1,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str | torch.device = "auto",
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+    ) -> None:
+        self.n_components = n_components
+        self.burst_std = burst_std
+        self.intrinsic_dim = intrinsic_dim
+        self.solver = solver
+        self.encoder = encoder
+        self.decoder = decoder
+        self.hidden_layers = hidden_layers
+        self.activation = activation
+        self.decoder_activation = decoder_activation
+        self.measurement_noise = measurement_noise
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, bursts: Data, y: None = None) -> LOCA:
+        """Find encoder and decoder for `bursts`: (N, M, D), `Bursts`, `BurstStatistics`, or a path to a file."""
+        self._check_parameters()
+        raw, statistics = self._read(bursts)
+        d = self._check_dimensions(statistics)
+        sigma = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else float(self.burst_std)
+        random = check_random_state(self.random_state)
+        train, validation = split_indices(len(statistics), self.validation_fraction, random)
+        monitor = Monitor(self.callbacks, self.verbose)
+        problem = Problem(
+            statistics=statistics,
+            bursts=raw,
+            train=train,
+            validation=validation,
+            n_components=d,
+            burst_std=sigma,
+            hidden_layers=tuple(self.hidden_layers),
+            activation=self.activation,
+            decoder_activation=self.activation if self.decoder_activation is None else self.decoder_activation,
+            encoder=self.encoder,
+            decoder=self.decoder,
+            device=self._device(),
+            seed=int(random.randint(np.iinfo(np.int32).max)),
+            max_iter=None if self.max_iter is None else int(self.max_iter),
+            tol=self.tol,
+        )
+        try:
+            solution = SOLVERS[self.solver](problem, monitor)
+        finally:
+            monitor.close()
+        self.encoder_, self.decoder_ = solution.encoder.cpu().eval(), solution.decoder.cpu().eval()
+        self.history_ = monitor.history
+        self.n_iter_ = monitor.history[-1]["iteration"] if monitor.history else 0
+        self.converged_ = solution.converged
+        self.burst_std_ = sigma
+        self.intrinsic_dim_ = statistics.intrinsic_dim
+        self.n_components_ = d
+        self.n_features_in_ = statistics.n_features
+        self.validation_indices_ = validation
+        self.embedding_ = _apply(self.encoder_, statistics.means, d)
+        held_out = statistics[validation] if len(validation) else statistics
+        self.diagnostics_ = diagnose_fit(self.encoder_, held_out, sigma)
+        for message in self.diagnostics_.warnings:
+            warnings.warn(message, TrustWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, bursts: Data, y: None = None) -> NDArray[np.float64]:
+        """Fit and return the embedding of the burst means, (N, d)."""
+        return self.fit(bursts).embedding_
+
+    def _read(self, bursts: Data) -> tuple[Bursts | None, BurstStatistics]:
+        if isinstance(bursts, BurstStatistics):
+            if self.intrinsic_dim is not None and self.intrinsic_dim != bursts.intrinsic_dim:
+                raise BurstError(
+                    f"intrinsic_dim = {self.intrinsic_dim}, but the BurstStatistics have k = {bursts.intrinsic_dim}."
+                )
+            return None, bursts.without_noise(self.measurement_noise)
+        raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+        return raw, BurstStatistics.from_bursts(
+            raw, self.intrinsic_dim, max_dim=int(self.n_components), measurement_noise=self.measurement_noise
+        )
+
+    def _check_parameters(self) -> None:
+        """Everything that can be said before the data is read."""
+        if not _is_whole(self.n_components, 1):
+            raise ValueError(f"n_components must be a whole number of at least 1; got {self.n_components!r}.")
+        if self.burst_std is not None and not _is_positive(self.burst_std):
+            raise ValueError(f"burst_std must be a number > 0, or None to estimate it; got {self.burst_std!r}.")
+        if self.intrinsic_dim is not None and not _is_whole(self.intrinsic_dim, 1):
+            raise ValueError(
+                f"intrinsic_dim must be a whole number of at least 1, or None; got {self.intrinsic_dim!r}."
+            )
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        if self.max_iter is not None and not _is_whole(self.max_iter, 1):
+            raise ValueError(f"max_iter must be a whole number of at least 1, or None; got {self.max_iter!r}.")
+        if self.tol is not None and (not isinstance(self.tol, Real) or not 0 <= self.tol < 1):
+            raise ValueError(f"tol must be in [0, 1), or None; got {self.tol!r}.")
+        if not isinstance(self.validation_fraction, Real) or not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must be in [0, 1); got {self.validation_fraction!r}.")
+        for name in (self.activation, self.decoder_activation):
+            if name is not None and name not in ACTIVATIONS:
+                raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {name!r}.")
+
+    def _check_dimensions(self, statistics: BurstStatistics) -> int:
+        d, k = int(self.n_components), statistics.intrinsic_dim
+        if d < k:
+            raise BurstError(
+                f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
+            )
+        # Günther (1989): every smooth k-dimensional manifold embeds isometrically in this many dimensions.
+        enough = min(max(k * (k + 5) // 2, k * (k + 3) // 2 + 5), len(statistics) - 2)
+        if d > enough:
+            raise BurstError(
+                f"n_components = {d} is more than {len(statistics)} bursts of intrinsic dimension k = {k} can ask for; "
+                f"use at most {enough}."
+            )
+        return d
+
+    def _device(self) -> torch.device:
+        if isinstance(self.device, torch.device) or self.device != "auto":
+            device = torch.device(self.device)
+            if device.type == "mps" and self.solver == "fast":
+                raise ValueError('the fast solver needs float64, which MPS lacks; use device="cpu" or solver="paper".')
+            return device
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        if self.solver == "paper" and torch.backends.mps.is_available():
+            return torch.device("mps")
+        return torch.device("cpu")
+
+    # -- using the fit ------------------------------------------------------------------------------------------
+
+    def transform(self, Y: ArrayLike) -> NDArray[np.float64]:
+        """Encode measurements: (n, D) → (n, d), or (n, m, D) → (n, m, d). Rows do not influence each other."""
+        check_is_fitted(self)
+        return _apply(self.encoder_, self._check_points(Y, self.n_features_in_, "Y", (2, 3)), self.n_components_)
+
+    def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
+        """Decode embedded points: (n, d) → (n, D)."""
+        check_is_fitted(self)
+        return _apply(self.decoder_, self._check_points(Z, self.n_components_, "Z", (2, 3)), self.n_features_in_)
+
+    def score(self, bursts: Data, y: None = None) -> float:
+        """Minus the mean whitening loss tr G − log det G − k of `bursts`: higher is better, 0 is perfect."""
+        check_is_fitted(self)
+        if isinstance(bursts, BurstStatistics):
+            statistics = bursts
+        else:
+            raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+            if raw.n_features != self.n_features_in_:
+                raise BurstError(_wrong_features("bursts", raw.n_features, self.n_features_in_))
+            statistics = BurstStatistics.from_bursts(
+                raw, self.intrinsic_dim_, measurement_noise=self.measurement_noise, min_bursts=1
+            )
+        return -diagnose_fit(self.encoder_, statistics, self.burst_std_).whitening_loss
+
+    def _check_points(self, points: ArrayLike, dim: int, name: str, ndims: tuple[int, ...]) -> NDArray[np.float64]:
+        array = np.asarray(points)
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+        if array.ndim not in ndims:
+            raise ValueError(
+                f"Expected 2D array of shape (n, {dim}), or (n, m, {dim}); {name} has shape {array.shape}. "
+                "Reshape your data: for one point pass it as [point]."
+            )
+        if array.shape[-1] != dim:
+            raise ValueError(_wrong_features(name, array.shape[-1], dim))
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity; remove or repair these points.")
+        return array.astype(np.float64, copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one `.safetensors` file, whole or not at all."""
+        from pyloca.modelfile import save_model
+
+        check_is_fitted(self)
+        return save_model(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+    ) -> LOCA:
+        """Read a model that `save` wrote. Modules of your own are passed again; the file has their weights only."""
+        from pyloca.modelfile import load_model
+
+        return load_model(path, encoder=encoder, decoder=decoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = False
+        return tags
+
+
+def _apply(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
+    """Run `module` on rows (…, a) → (…, n_out), block by block.
+
+    Every block has the same number of rows, the last filled up with zeros: matrix products of different sizes may round
+    differently, and a point's coordinates must not depend on its company.
+    """
+    flat = points.reshape(-1, points.shape[-1])
+    dtype = next(module.parameters()).dtype
+    out = np.empty((len(flat), n_out))
+    block = BLOCK if len(flat) > SMALL_BLOCK else SMALL_BLOCK
+    with torch.inference_mode():
+        for start in range(0, len(flat), block):
+            rows = torch.as_tensor(flat[start : start + block]).to(dtype)
+            if len(rows) < block:
+                rows = torch.cat([rows, rows.new_zeros(block - len(rows), rows.shape[1])])
+            out[start : start + block] = module(rows)[: len(flat) - start].numpy()
+    return out.reshape(*points.shape[:-1], n_out)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)) and float(value) > 0
+
+
+def _wrong_features(name: str, got: int, expected: int) -> str:
+    return f"{name} has {got} features, but LOCA is expecting {expected} features as input."

@@ -1,0 +1,15 @@
+"""What one burst tells locally: mean, tangents, count and noise; and which bursts are neighbours."""
+
+from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph
+from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.geometry._statistics import BurstStatistics
+
+__all__ = [
+    "BurstGraph",
+    "BurstStatistics",
+    "JointMahalanobis",
+    "burst_std_from_spectra",
+    "intrinsic_dim_from_spectra",
+    "mahalanobis_graph",
+    "noise_from_spectra",
+]

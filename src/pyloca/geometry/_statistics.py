@@ -1,0 +1,290 @@
+"""`BurstStatistics`: all that the fast solver needs of the data, made in one chunked pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca.bursts import Bursts
+from pyloca.errors import BurstError
+from pyloca.geometry._spectra import intrinsic_dim_from_spectra, noise_from_spectra
+
+__all__ = ["BurstStatistics"]
+
+MIN_BURSTS = 10
+# Bursts looked at to choose k before the pass; the median spectrum of 1000 bursts is exact to a few per cent.
+PROBE = 1000
+EPS = np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True)
+class BurstStatistics:
+    """Means, tangents and counts of N bursts.
+
+    Attributes
+    ----------
+    means : (N, D)
+    tangents : (N, k, D)
+        A_i, rows orthogonal and longest first, with A_iᵀ A_i the rank-k part of the burst covariance.
+    counts : (N,)
+        M_i. `inf` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
+    residuals : (N,)
+        Trace of the covariance off the tangents: noise and curvature.
+    noise_variance : float
+        Isotropic ambient noise that was subtracted from the covariances; 0 when none was.
+    """
+
+    means: NDArray[np.float64]
+    tangents: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    noise_variance: float = 0.0
+    source: str = field(default="bursts", repr=False)
+
+    @classmethod
+    def from_bursts(
+        cls,
+        bursts: Bursts | ArrayLike,
+        intrinsic_dim: int | None = None,
+        *,
+        max_dim: int | None = None,
+        measurement_noise: float | str | None = None,
+        min_bursts: int = MIN_BURSTS,
+    ) -> BurstStatistics:
+        """One pass over `bursts`; k is `intrinsic_dim`, or read off the spectra, at most `max_dim`."""
+        bursts = Bursts(bursts)
+        _enough(len(bursts), min_bursts)
+        k = _choose_k(bursts, intrinsic_dim, max_dim)
+        n, dim = len(bursts), bursts.n_features
+        means, tangents, residuals = np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n)
+        for rows, block in bursts.blocks():
+            _refuse_bad_values(rows, block)
+            means[rows] = block.mean(axis=1)
+            tangents[rows], residuals[rows] = _tangents(block - means[rows, None], k)
+        out = cls(means, tangents, bursts.counts.astype(np.float64), residuals)
+        out._refuse_flat_bursts()
+        return out.without_noise(measurement_noise)
+
+    @classmethod
+    def from_covariances(
+        cls, means: ArrayLike, covariances: ArrayLike, intrinsic_dim: int | None = None, counts: ArrayLike | None = None
+    ) -> BurstStatistics:
+        """From burst means (N, D) and covariances (N, D, D) that were measured another way."""
+        means, covariances = _finite(means, "means", 2), _finite(covariances, "covariances", 3)
+        n, dim = means.shape
+        _enough(n)
+        if covariances.shape != (n, dim, dim):
+            raise BurstError(f"covariances has shape {covariances.shape}; expected {(n, dim, dim)} as for means.")
+        asymmetry = np.abs(covariances - covariances.transpose(0, 2, 1)).max(axis=(1, 2))
+        worst = int(np.argmax(asymmetry - 1e-8 * np.abs(covariances).max(axis=(1, 2))))
+        if asymmetry[worst] > 1e-8 * np.abs(covariances[worst]).max():
+            raise BurstError(f"covariance {worst} is not symmetric (by {asymmetry[worst]:.3g}).")
+        values, vectors = np.linalg.eigh(covariances)
+        values, vectors = values[:, ::-1], vectors[:, :, ::-1]
+        negative = np.flatnonzero(values[:, -1] < -1e-8 * values[:, 0])
+        if len(negative):
+            raise BurstError(f"covariance {negative[0]} has the negative eigenvalue {values[negative[0], -1]:.3g}.")
+        values = np.maximum(values, 0)
+        k = _check_k(intrinsic_dim_from_spectra(values, dim, dim) if intrinsic_dim is None else intrinsic_dim, dim)
+        tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
+        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1), source="covariances")
+        out._refuse_flat_bursts()
+        return out
+
+    @classmethod
+    def from_jacobians(
+        cls, anchors: ArrayLike, jacobians: ArrayLike, counts: ArrayLike | None = None
+    ) -> BurstStatistics:
+        """From anchors y_i (N, D) and Jacobians J_f(x_i) (N, D, k), up to a rotation of the latent space each.
+
+        A Jacobian is a burst with σ = 1: leave ``burst_std=1`` in `LOCA` for coordinates in the latent units.
+        """
+        anchors, jacobians = _finite(anchors, "anchors", 2), _finite(jacobians, "jacobians", 3)
+        _enough(len(anchors))
+        if jacobians.shape[:2] != anchors.shape:
+            raise BurstError(f"jacobians has shape {jacobians.shape}; expected (N, D, k) with N, D = {anchors.shape}.")
+        _check_k(jacobians.shape[2], anchors.shape[1])
+        _, singular, rows = np.linalg.svd(jacobians.transpose(0, 2, 1), full_matrices=False)  # (N, k), (N, k, D)
+        out = cls(
+            anchors,
+            singular[:, :, None] * rows,
+            _counts(counts, len(anchors)),
+            np.zeros(len(anchors)),
+            source="jacobians",
+        )
+        out._refuse_flat_bursts()
+        return out
+
+    # -- what it holds ------------------------------------------------------------------------------------------
+
+    @property
+    def intrinsic_dim(self) -> int:
+        """k, the number of tangents of a burst."""
+        return self.tangents.shape[1]
+
+    @property
+    def n_features(self) -> int:
+        """D, the dimension of the measurements."""
+        return self.means.shape[1]
+
+    @property
+    def spectra(self) -> NDArray[np.float64]:
+        """The k leading covariance eigenvalues of each burst, largest first, shape (N, k)."""
+        return np.square(self.tangents).sum(axis=2)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """M_i − 1 divided by its mean, shape (N,): what each burst counts for in the likelihood."""
+        if not np.all(np.isfinite(self.counts)):
+            return np.ones(len(self))
+        freedom = self.counts - 1
+        return freedom / freedom.mean()
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __getitem__(self, rows: Any) -> BurstStatistics:
+        return BurstStatistics(
+            self.means[rows],
+            self.tangents[rows],
+            self.counts[rows],
+            self.residuals[rows],
+            self.noise_variance,
+            self.source,
+        )
+
+    def frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Orthonormal tangent bases Q_i (N, k, D) and standard deviations along them (N, k): A_i = diag(s_i) Q_i."""
+        scale = np.sqrt(self.spectra)
+        return self.tangents / scale[:, :, None], scale
+
+    def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
+        """Subtract isotropic noise of this standard deviation ("estimate": what the residual spectrum shows)."""
+        if measurement_noise is None:
+            return self
+        if measurement_noise == "estimate":
+            variance = noise_from_spectra(self.residuals, self.counts, self.n_features, self.intrinsic_dim)
+        elif isinstance(measurement_noise, str) or not np.isfinite(measurement_noise) or measurement_noise < 0:
+            raise BurstError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {measurement_noise!r}.')
+        else:
+            variance = float(measurement_noise) ** 2
+        spectra = self.spectra
+        # The leading directions of a sample lean towards its noise: they hold this much more of it than any other.
+        excess = variance * (1 + (self.n_features - self.intrinsic_dim) / (self.counts - 1))
+        small = np.flatnonzero(spectra[:, -1] <= excess)
+        if len(small):
+            i = small[0]
+            raise BurstError(
+                f"burst {i} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no larger than "
+                f"the measurement noise in it, {excess[i]:.3g}: nothing is left when it is subtracted. Take larger "
+                "bursts, drop these, or pass a smaller measurement_noise."
+            )
+        tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
+        rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
+        return BurstStatistics(self.means, tangents, self.counts, rest, self.noise_variance + variance, self.source)
+
+    def _refuse_flat_bursts(self) -> None:
+        spectra = self.spectra
+        # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
+        rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
+        same = np.flatnonzero(spectra[:, 0] <= rounding)
+        if len(same):
+            raise BurstError(
+                f"burst {same[0]} (and {len(same) - 1} more) has no spread: its points are identical. "
+                "Remove such bursts, or check that the instrument did not repeat one reading."
+            )
+        k = self.intrinsic_dim
+        flat = np.flatnonzero(spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
+        if len(flat):
+            i = int(flat[0])
+            spans = int((spectra[i] > rounding[i]).sum())
+            raise BurstError(
+                f"burst {i} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions "
+                f"(variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
+            )
+
+
+def _tangents(centred: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Tangents (b, k, D) and residual traces (b,) of centred bursts (b, M, D), by thin SVD."""
+    m, dim = centred.shape[1:]
+    total = np.square(centred).sum(axis=(1, 2)) / (m - 1)
+    if m > 2 * dim:  # the triangular factor has the same right singular vectors and is smaller
+        centred = np.asarray(np.linalg.qr(centred, mode="r"))
+    _, singular, rows = np.linalg.svd(centred, full_matrices=False)
+    singular = singular[:, :k] / np.sqrt(m - 1)
+    return singular[:, :, None] * rows[:, :k], np.maximum(total - np.square(singular).sum(axis=1), 0)
+
+
+def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> int:
+    counts, dim = bursts.counts, bursts.n_features
+    if intrinsic_dim is not None:
+        k = _check_k(intrinsic_dim, dim)
+    else:
+        if counts.min() < 2:
+            _refuse_short(counts, 1)
+        step = max(1, len(bursts) // PROBE)
+        probe = bursts[np.arange(0, len(bursts), step)]
+        rank = min(dim, int(counts.min()) - 1)
+        spectra = np.empty((len(probe), rank))
+        for rows, block in probe.blocks():
+            _refuse_bad_values(rows * step, block)
+            centred = block - block.mean(axis=1, keepdims=True)
+            spectra[rows] = np.square(np.linalg.svd(centred, compute_uv=False))[:, :rank] / (block.shape[1] - 1)
+        k = intrinsic_dim_from_spectra(spectra, dim, min(max_dim or dim, dim))
+    _refuse_short(counts, k)
+    return k
+
+
+def _refuse_short(counts: NDArray[np.int64], k: int) -> None:
+    short = np.flatnonzero(counts < k + 1)
+    if len(short):
+        i = short[0]
+        raise BurstError(
+            f"burst {i} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at least {k + 1}. "
+            "Take more points, remove these bursts, or lower intrinsic_dim."
+        )
+
+
+def _check_k(k: int, dim: int) -> int:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= dim:
+        raise BurstError(f"intrinsic_dim must be a whole number from 1 to D = {dim}; got {k!r}.")
+    return int(k)
+
+
+def _enough(n: int, least: int = MIN_BURSTS) -> None:
+    if n < least:
+        raise BurstError(f"there are {n} bursts; at least {least} are needed to see how they join.")
+
+
+def _refuse_bad_values(rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
+    finite = np.isfinite(block)
+    if finite.all():
+        return
+    b, point, feature = np.argwhere(~finite)[0]
+    bad = len(np.unique(np.argwhere(~finite)[:, 0]))
+    raise BurstError(
+        f"burst {rows[b]} has {block[b, point, feature]} at point {point}, feature {feature} "
+        f"({bad} of the {len(rows)} bursts read with it are affected). Remove or repair these bursts."
+    )
+
+
+def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
+    array = np.asarray(array, dtype=np.float64)
+    if array.ndim != ndim:
+        raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise BurstError(f"{name}[{bad[0][0]}] is not finite. Remove or repair this burst.")
+    return array
+
+
+def _counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    if counts is None:
+        return np.full(n, np.inf)
+    counts = _finite(counts, "counts", 1)
+    if counts.shape != (n,) or counts.min() < 2:
+        raise BurstError(f"counts must be {n} numbers of at least 2; got shape {counts.shape}.")
+    return counts

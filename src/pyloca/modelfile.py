@@ -1,0 +1,197 @@
+"""One safetensors file a model: weights, and a JSON header that says all that is needed to use them.
+
+The header has the format version, the parameters, σ, k, d, library versions and the SHA-256 of the tensors. Nothing is
+ever unpickled, and a file that is not exactly what `save_model` wrote is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors.numpy
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pyloca.diagnostics import Diagnostics
+from pyloca.errors import ModelFileError
+from pyloca.networks import MLP, Standardized
+
+if TYPE_CHECKING:
+    from pyloca.estimator import LOCA
+
+__all__ = ["load_model", "save_model"]
+
+FORMAT, VERSION = "pyloca-model", 1
+MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
+# Objects that do not go into a file; a loaded model has the defaults.
+NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
+FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model; the file appears whole or not at all."""
+    arrays: Arrays = {"embedding": model.embedding_, "validation_indices": model.validation_indices_}
+    networks = {}
+    for name in ("encoder", "decoder"):
+        module = getattr(model, f"{name}_")
+        networks[name] = _describe(module, own=getattr(model, name) is not None)
+        arrays |= {f"{name}.{key}": value.numpy() for key, value in module.state_dict().items()}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_STORED}
+    if isinstance(model.random_state, (int, np.integer)):
+        parameters["random_state"] = int(model.random_state)
+    parameters["hidden_layers"] = [int(size) for size in model.hidden_layers]
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "parameters": parameters,
+        "networks": networks,
+        "fitted": {name: getattr(model, name) for name in FITTED},
+        "diagnostics": vars(model.diagnostics_),
+        "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
+        "sha256": _digest(arrays),
+    }
+    content = safetensors.numpy.save(arrays, {FORMAT: json.dumps(header, default=_plain)})
+    return write_atomically(Path(path), content)
+
+
+def load_model(
+    path: str | os.PathLike[str], *, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+) -> LOCA:
+    """Read a model file; anything else is a `ModelFileError`."""
+    from pyloca.estimator import LOCA
+
+    path = Path(path)
+    header, arrays = _read(path)
+    try:
+        model = LOCA(**header["parameters"], encoder=encoder, decoder=decoder)
+        model.hidden_layers = tuple(model.hidden_layers)
+        for name, own in (("encoder", encoder), ("decoder", decoder)):
+            prefix = f"{name}."
+            state = {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}
+            module = _rebuild(header["networks"][name], own, name, state)
+            module.load_state_dict({key: torch.tensor(array) for key, array in state.items()})
+            setattr(model, f"{name}_", module.eval())
+        for name in FITTED:
+            setattr(model, name, header["fitted"][name])
+        facts = header["diagnostics"]
+        model.diagnostics_ = Diagnostics(
+            **{**facts, "stretch": tuple(facts["stretch"]), "warnings": tuple(facts["warnings"])}
+        )
+        model.embedding_ = arrays["embedding"]
+        model.validation_indices_ = arrays["validation_indices"]
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except Exception as error:  # the checksum fits, so this is a file of another make
+        raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
+    return model
+
+
+def write_atomically(path: Path, content: bytes) -> Path:
+    """Temporary file beside the target, fsync, rename: a crash leaves the old file or the new one, never half."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
+    """What it takes to build `module` again before its weights are loaded."""
+    scaled = isinstance(module, Standardized)
+    network = module.network if isinstance(module, Standardized) else module
+    if own or not isinstance(network, MLP):
+        return {"kind": "module", "class": type(network).__name__, "standardized": scaled}
+    layers = [(layer.in_features, layer.out_features) for layer in network.linear_layers()]
+    return {
+        "kind": "mlp",
+        "standardized": scaled,
+        "sizes": [layers[0][0], *(size for _, size in layers)],
+        "activation": network.activation,
+        "skip": network.skip is not None,
+        "linear_tail": network.tail is not None,
+        "dtype": str(network.linear_layers()[0].weight.dtype).removeprefix("torch."),
+    }
+
+
+def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arrays) -> nn.Module:
+    network: nn.Module
+    if facts["kind"] == "module":
+        if own is None:
+            raise ModelFileError(
+                f"its {name} is a module of your own ({facts['class']}), and a file has weights only. "
+                f"Pass an instance: LOCA.load(path, {name}=...)."
+            )
+        dtypes = {array.dtype for array in state.values()}
+        network = copy.deepcopy(own).to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
+    else:
+        n_in, *hidden, n_out = facts["sizes"]
+        network = MLP(n_in, hidden, n_out, facts["activation"], skip=facts["skip"], linear_tail=facts["linear_tail"])
+        network = network.to({"float32": torch.float32, "float64": torch.float64}[facts["dtype"]])
+    if not facts["standardized"]:
+        return network
+    return Standardized(
+        network, state["in_shift"], float(state["in_scale"]), state["out_shift"], float(state["out_scale"])
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}).") from error
+    try:
+        size = int.from_bytes(content[:8], "little")
+        if not 2 <= size <= min(MAX_HEADER, len(content) - 8):
+            raise ValueError("it is no safetensors file, or it was cut short")
+        arrays = safetensors.numpy.load(content)
+        metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
+        if FORMAT not in metadata:
+            raise ValueError("it is a safetensors file, but no pyloca model")
+        header = json.loads(metadata[FORMAT])
+        found = header["version"]
+    except Exception as error:  # every failure of the parser means the same: not our file
+        raise ModelFileError(f"{path}: not a pyloca model file ({error}).") from error
+    if found != VERSION:
+        raise ModelFileError(
+            f"{path}: format version {found}; this pyloca reads version {VERSION}. Update pyloca, or fit again."
+        )
+    if header.get("sha256") != _digest(arrays):
+        raise ModelFileError(f"{path}: the weights do not match their checksum; the file was altered or damaged.")
+    return header, arrays
+
+
+def _digest(arrays: Arrays) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers as JSON has them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

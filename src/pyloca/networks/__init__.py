@@ -1,0 +1,18 @@
+"""Encoder and decoder networks, and how tangents are pushed through them."""
+
+from pyloca.networks._kernel import MLPKernel, ModuleKernel, PushforwardKernel, initialize, make_kernel
+from pyloca.networks._mlp import ACTIVATIONS, MLP
+from pyloca.networks._pushforward import pushforward
+from pyloca.networks._standardized import Standardized
+
+__all__ = [
+    "ACTIVATIONS",
+    "MLP",
+    "MLPKernel",
+    "ModuleKernel",
+    "PushforwardKernel",
+    "Standardized",
+    "initialize",
+    "make_kernel",
+    "pushforward",
+]

@@ -1,0 +1,262 @@
+"""The inner loop of the fast solver: value, pushed tangents and their gradient, on one flat parameter vector.
+
+Points and tangents travel together as a *stack* (1 + k, n, ·): slab 0 holds the points, slab l the l-th tangents. A
+linear layer treats all slabs alike in one matrix product; an activation multiplies the tangents by its slope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from pyloca.networks._mlp import ACTIVATIONS, MLP
+from pyloca.networks._pushforward import pushforward
+
+__all__ = ["MLPKernel", "ModuleKernel", "PushforwardKernel", "initialize", "make_kernel"]
+
+# Blocks of the preconditioner larger than this are replaced by their diagonals: D in the thousands stays cheap.
+MAX_BLOCK = 320
+# Numbers held at a time while blocks are formed (64 MB).
+BLOCK_WORK = 1 << 23
+
+Preconditioner = Callable[[Tensor], Tensor]
+
+
+class PushforwardKernel(Protocol):
+    """What a solver needs of a network: θ in, (values, pushed tangents) out, cotangents in, ∂/∂θ out."""
+
+    theta: Tensor
+
+    def load(self, theta: Tensor) -> None:
+        """Take the flat parameters `theta`."""
+
+    def forward(self, stack: Tensor) -> Tensor:
+        """(1 + k, n, D) → (1 + k, n, d)."""
+
+    def backward(self, cotangent: Tensor, grad: Tensor) -> None:
+        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+
+    def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner | None:
+        """An approximate inverse of the Gauss–Newton matrix of the residuals whose cotangents `rows` gives."""
+
+
+def make_kernel(module: nn.Module) -> PushforwardKernel:
+    """The hand-written kernel for our own MLP, `torch.func` for any other module."""
+    return MLPKernel(module) if type(module) is MLP and module.tail is None else ModuleKernel(module)
+
+
+class MLPKernel:
+    """Hand-propagated forward and reverse passes of an `MLP`, with buffers that are allocated once.
+
+    Each layer's weights and bias lie together in θ as (n_in + 1, n_out), so that a column is all that enters a neuron.
+    """
+
+    def __init__(self, module: MLP) -> None:
+        self.module = module
+        self._phi = ACTIVATIONS[module.activation]
+        self._sizes = [(layer.in_features, layer.out_features) for layer in module.linear_layers()]
+        parts = [torch.cat([layer.weight.T, layer.bias[None]]).reshape(-1) for layer in module.linear_layers()]
+        if module.skip is not None:
+            parts.append(module.skip.weight.T.reshape(-1))
+        self.theta = torch.cat(parts).detach().clone()
+        self._layers, self._skip = self._views(self.theta)
+        self._shape: tuple[int, int] | None = None
+
+    def _views(self, flat: Tensor) -> tuple[list[Tensor], Tensor | None]:
+        layers, start = [], 0
+        for n_in, n_out in self._sizes:
+            layers.append(flat[start : start + (n_in + 1) * n_out].view(n_in + 1, n_out))
+            start += (n_in + 1) * n_out
+        skip = flat[start:].view(self._sizes[0][0], self._sizes[-1][1]) if self.module.skip is not None else None
+        return layers, skip
+
+    def load(self, theta: Tensor) -> None:
+        """Take the flat parameters `theta` and write them into the module as well."""
+        self.theta.copy_(theta)
+        with torch.no_grad():
+            for layer, weights in zip(self.module.linear_layers(), self._layers, strict=True):
+                layer.weight.copy_(weights[:-1].T)
+                layer.bias.copy_(weights[-1])
+            if self.module.skip is not None and self._skip is not None:
+                self.module.skip.weight.copy_(self._skip.T)
+
+    def _allocate(self, slabs: int, n: int) -> None:
+        """Buffers for a stack of this shape. Fresh ones at each call would cost more page faults than arithmetic."""
+        if self._shape == (slabs, n):
+            return
+        self._shape = (slabs, n)
+        widths = [n_out for _, n_out in self._sizes]
+        like = self.theta
+        self._values = [like.new_empty(slabs, n, width) for width in widths]
+        self._back = [like.new_empty(slabs, n, width) for width in widths[:-1]]
+        self._slopes = [like.new_empty(n, width) for width in widths[:-1]]
+
+    def forward(self, stack: Tensor) -> Tensor:
+        """(1 + k, n, D) → (1 + k, n, d). The result is overwritten by the next call."""
+        slabs, n, _ = stack.shape
+        self._allocate(slabs, n)
+        stack = self._stack = stack.contiguous()
+        h = stack
+        for i, weights in enumerate(self._layers):
+            out = self._values[i]
+            torch.mm(h.view(slabs * n, -1), weights[:-1], out=out.view(slabs * n, -1))
+            out[0] += weights[-1]
+            if i < len(self._slopes):
+                self._activate(out, self._slopes[i])
+            h = out
+        if self._skip is not None:
+            h.view(slabs * n, -1).addmm_(stack.view(slabs * n, -1), self._skip)
+        return h
+
+    def _activate(self, out: Tensor, slope: Tensor) -> None:
+        if self.module.activation == "tanh":  # in place: the one that users run by the thousand
+            torch.tanh(out[0], out=out[0])
+            torch.mul(out[0], out[0], out=slope)
+            torch.sub(1.0, slope, out=slope)
+        else:
+            out[0] = self._phi.value(out[0])
+            slope.copy_(self._phi.slope(out[0]))
+        out[1:] *= slope
+
+    def backward(self, cotangent: Tensor, grad: Tensor) -> None:
+        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+        slabs, n, _ = cotangent.shape
+        layers, skip = self._views(grad)
+        back = cotangent
+        if skip is not None:
+            skip.addmm_(self._stack.view(slabs * n, -1).T, back.view(slabs * n, -1))
+        for i in range(len(layers) - 1, -1, -1):
+            if i < len(self._slopes):
+                self._deactivate(back, i)
+            h = self._stack if i == 0 else self._values[i - 1]
+            layers[i][:-1].addmm_(h.view(slabs * n, -1).T, back.view(slabs * n, -1))
+            layers[i][-1] += back[0].sum(dim=0)
+            if i > 0:
+                below = self._back[i - 1]
+                torch.mm(back.view(slabs * n, -1), self._layers[i][:-1].T, out=below.view(slabs * n, -1))
+                back = below
+
+    def _deactivate(self, back: Tensor, i: int) -> None:
+        """Cotangents of a layer's output → of its input before the activation, in place; (…, 1 + k, n, h)."""
+        h, slope = self._values[i], self._slopes[i]
+        bend = self._phi.bend(h[0])
+        if bend is None or h.shape[0] == 1:
+            back *= slope
+            return
+        # d(φ′·t) = φ″·t·du and φ′·t is what the buffer holds, so φ″·t = (φ″/φ′)·h.
+        turn = back[..., 1, :, :] * h[1]
+        for axis in range(2, h.shape[0]):
+            turn.addcmul_(back[..., axis, :, :], h[axis])
+        turn *= bend
+        back *= slope
+        back[..., 0, :, :] += turn
+
+    def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner:
+        """Inverse Gauss–Newton blocks, one for the weights that enter each neuron.
+
+        `rows` takes the output (1 + k, n, d) to cotangents (R, 1 + k, n, d) of R residuals a burst. `ridge` is added to
+        the diagonal, besides 10⁻³ of the layer's mean. Weights that enter one neuron fight each other most; blocks of
+        them cost next to nothing and take most of the ill-conditioning away (docs/algorithm.md has figures).
+        """
+        back = rows(self.forward(stack)).contiguous()
+        inverse: list[Tensor] = [torch.empty(0)] * len(self._layers)
+        one = torch.zeros_like(stack[..., :1])
+        one[0] = 1  # the bias moves points, not tangents
+        for i in range(len(self._layers) - 1, -1, -1):
+            if i < len(self._slopes):
+                self._deactivate(back, i)
+            inputs = [stack if i == 0 else self._values[i - 1], one]
+            if i == len(self._layers) - 1 and self._skip is not None:
+                inputs.append(stack)
+            inverse[i] = _inverse_blocks(torch.cat(inputs, dim=2), back, ridge)
+            if i > 0:
+                back = back @ self._layers[i][:-1].T
+
+        def apply(gradient: Tensor) -> Tensor:
+            out = torch.empty_like(gradient)
+            (layers, skip), (out_layers, out_skip) = self._views(gradient), self._views(out)
+            for i, block in enumerate(inverse):
+                last = skip is not None and i == len(layers) - 1
+                part = torch.cat([layers[i], skip]) if last and skip is not None else layers[i]  # (inputs, neurons)
+                solved = block.T * part if block.dim() == 2 else torch.bmm(block, part.T[:, :, None])[:, :, 0].T
+                out_layers[i].copy_(solved[: len(out_layers[i])])
+                if last and out_skip is not None:
+                    out_skip.copy_(solved[len(out_layers[i]) :])
+            return out
+
+        return apply
+
+
+def _inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
+    """(Jᵀ J + damping)⁻¹ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large.
+
+    A residual r of burst n depends on the weight from input i to neuron j by Σ_s back[r, s, n, j] inputs[s, n, i].
+    """
+    _, n, m = inputs.shape
+    n_rows, neurons = back.shape[0], back.shape[3]
+    small = m <= MAX_BLOCK
+    gram = inputs.new_zeros((neurons, m, m) if small else (neurons, m))
+    size = max(1, BLOCK_WORK // (n_rows * n * m))
+    for start in range(0, neurons, size):
+        part = slice(start, start + size)
+        jacobian = torch.einsum("rsnj,sni->jrni", back[..., part], inputs).reshape(-1, n_rows * n, m)
+        if small:
+            torch.bmm(jacobian.transpose(1, 2), jacobian, out=gram[part])
+        else:
+            gram[part] = jacobian.square().sum(dim=1)
+    gram *= 2 / n
+    diagonal = gram.diagonal(dim1=1, dim2=2) if small else gram
+    diagonal += 1e-3 * diagonal.mean() + ridge + 1e-300
+    return torch.linalg.inv(gram) if small else 1 / gram
+
+
+class ModuleKernel:
+    """The same for any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`. No preconditioner."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        if not self._parameters:
+            raise ValueError("the module has no parameters to train.")
+        self.theta = parameters_to_vector(self._parameters).detach().clone()
+
+    def load(self, theta: Tensor) -> None:
+        """Take the flat parameters `theta`."""
+        self.theta.copy_(theta)
+        vector_to_parameters(self.theta, self._parameters)
+
+    def forward(self, stack: Tensor) -> Tensor:
+        """(1 + k, n, D) → (1 + k, n, d)."""
+        if len(stack) == 1:
+            self._output = self.module(stack[0])[None]
+        else:
+            value, pushed = pushforward(self.module, stack[0], stack[1:].transpose(0, 1))
+            self._output = torch.cat([value[None], pushed.transpose(0, 1)])
+        return self._output.detach()
+
+    def backward(self, cotangent: Tensor, grad: Tensor) -> None:
+        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+        parts = torch.autograd.grad(self._output, self._parameters, cotangent, allow_unused=True)
+        flat = [torch.zeros_like(p) if g is None else g for g, p in zip(parts, self._parameters, strict=True)]
+        grad += parameters_to_vector(flat)
+
+    def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> None:
+        """None: an unknown module has no neurons to speak of."""
+
+
+def initialize(module: MLP, generator: torch.Generator) -> None:
+    """Weights for inputs and outputs of unit size: kinks spread over the data, a small output, no skip yet."""
+    with torch.no_grad():
+        for i, layer in enumerate(module.linear_layers()):
+            last = i == len(module.layers) - 1
+            gain = 0.1 if last else 1.0
+            shape = layer.weight.shape
+            layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))
+            layer.bias.copy_(torch.zeros(shape[0]) if last else torch.randn(shape[0], generator=generator))
+        if module.skip is not None:
+            module.skip.weight.zero_()

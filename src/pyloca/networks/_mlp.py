@@ -1,0 +1,91 @@
+"""The multilayer perceptron of both solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["ACTIVATIONS", "MLP", "Activation"]
+
+LEAK = 0.01  # slope of leaky ReLU below zero, PyTorch's default
+
+
+@dataclass(frozen=True)
+class Activation:
+    """φ with what its derivatives need, each from the value h = φ(u) alone.
+
+    `slope` is φ′ and `bend` is φ″/φ′, so that a pushed tangent φ′·t is differentiated without keeping t itself.
+    """
+
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    bend: Callable[[Tensor], Tensor | None]
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "tanh": Activation(torch.tanh, lambda h: torch.addcmul(torch.ones_like(h), h, h, value=-1), lambda h: -2 * h),
+    "sigmoid": Activation(torch.sigmoid, lambda h: h * (1 - h), lambda h: 1 - 2 * h),
+    "softplus": Activation(functional.softplus, lambda h: -torch.expm1(-h), lambda h: torch.exp(-h)),
+    "elu": Activation(functional.elu, lambda h: torch.clamp(h, max=0) + 1, lambda h: (h < 0).to(h.dtype)),
+    "leaky_relu": Activation(
+        lambda u: functional.leaky_relu(u, LEAK), lambda h: torch.where(h < 0, LEAK, 1.0).to(h.dtype), lambda h: None
+    ),
+}
+
+
+class MLP(nn.Module):
+    """Fully connected layers with an activation after each hidden one.
+
+    Parameters
+    ----------
+    n_in, n_out : int
+    hidden_layers : sequence of int
+    activation : str
+        One of `ACTIVATIONS`.
+    skip : bool
+        Add a linear map from input to output (the fast solver's encoder and decoder).
+    linear_tail : bool
+        Two linear layers at the end, as in the appendix of the paper: "an activation function after each layer, except
+        for the last two".
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        hidden_layers: Sequence[int],
+        n_out: int,
+        activation: str = "tanh",
+        *,
+        skip: bool = False,
+        linear_tail: bool = False,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {activation!r}.")
+        sizes = [n_in, *hidden_layers, n_out]
+        if any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
+            raise ValueError(f"hidden_layers must be whole numbers of at least 1; got {tuple(hidden_layers)}.")
+        self.activation = activation
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.tail = nn.Linear(n_out, n_out) if linear_tail else None
+        self.skip = nn.Linear(n_in, n_out, bias=False) if skip else None
+
+    def linear_layers(self) -> list[nn.Linear]:
+        """The layers from input to output, without skip and tail."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, n_in) → (n, n_out)."""
+        phi = ACTIVATIONS[self.activation].value
+        h = x
+        for layer in self.layers[:-1]:
+            h = phi(layer(h))
+        out = self.layers[-1](h)
+        if self.tail is not None:
+            out = self.tail(out)
+        return out if self.skip is None else out + self.skip(x)

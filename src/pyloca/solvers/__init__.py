@@ -1,0 +1,12 @@
+"""How encoder and decoder are found: one file a solver, one interface."""
+
+from collections.abc import Callable
+
+from pyloca.solvers._fast import solve_fast
+from pyloca.solvers._monitor import Monitor, StopTraining
+from pyloca.solvers._paper import solve_paper
+from pyloca.solvers._problem import Problem, Solution
+
+SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
+
+__all__ = ["SOLVERS", "Monitor", "Problem", "Solution", "StopTraining", "solve_fast", "solve_paper"]

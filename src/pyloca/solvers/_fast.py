@@ -1,0 +1,343 @@
+"""The fast solver: seconds, no learning rate, no collapsed or folded run.
+
+1. *Fit* the encoder to positions and frames of the alignment, smoothly.
+2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as held-out bursts gain by it.
+3. *Decode*: the same for the decoder, on values and tangents.
+All by L-BFGS with a Gauss–Newton preconditioner, on `BurstStatistics` alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pyloca.alignment import align
+from pyloca.errors import ConvergenceError
+from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
+from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
+from pyloca.solvers._monitor import Monitor, StopTraining
+from pyloca.solvers._problem import Problem, Solution
+from pyloca.solvers._quasi_newton import LBFGS
+
+__all__ = ["solve_fast"]
+
+MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever
+FIT_ITERATIONS = 200
+FIT_DECAY = {"encoder": 1e-3, "decoder": 1e-5}  # the alignment is noisy and must be smoothed; the means are not
+SEGMENT = 50  # iterations between two looks at the held-out bursts
+PATIENCE = 2  # such looks without gain end a stage
+WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 600
+# Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
+# sampling floor of noisy data. Lowered stage by stage while that pays.
+DECAY_RATIOS = (3e-2, 3e-4, 3e-6)
+# A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
+# measurement is singular would otherwise drown the many that tell smoothing from overfitting.
+SCORE_CAP = 5.0
+TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
+STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then sees all
+FINISH_ITERATIONS = 100
+PROBES = 450  # bursts that shape the preconditioner
+CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
+
+Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
+
+
+def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
+    """Alignment → encoder → decoder."""
+    return _FastSolver(problem, monitor).solve()
+
+
+@dataclass
+class _Task:
+    """One network to train: inputs as stacks, a loss on outputs, and rows that shape its preconditioner."""
+
+    name: str
+    kernel: PushforwardKernel
+    train: Tensor  # (1 + k, n, ·)
+    held_out: Tensor
+    loss: Callable[[NDArray[np.int64] | None], Loss]  # of some training bursts, None: of the held-out ones
+    rows: Callable[[Tensor], Tensor]
+    score: Callable[[Tensor], float]  # of the network's output on the held-out bursts
+    iterations: int
+    idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
+
+
+class _FastSolver:
+    def __init__(self, problem: Problem, monitor: Monitor) -> None:
+        self.problem, self.monitor = problem, monitor
+        self.random = np.random.RandomState(problem.seed)
+        self.generator = torch.Generator().manual_seed(problem.seed)
+        self.budget = MAX_ITER if problem.max_iter is None else problem.max_iter
+        self.tol = 5e-3 if problem.tol is None else problem.tol
+        self.iteration = 0
+        self.converged = True
+        # Without held-out bursts the training bursts stand in for them.
+        self.held_out = problem.validation if len(problem.validation) else problem.train
+
+    def solve(self) -> Solution:
+        problem = self.problem
+        statistics, d = problem.statistics, problem.n_components
+        trained = statistics[problem.train]
+        start = align(trained, d, burst_std=problem.burst_std, random_state=self.random)
+        self.out_scale = float(np.sqrt(np.square(start.positions).sum(axis=1).mean() / d))
+        self.shift = trained.means.mean(axis=0)
+        spread = np.square(trained.means - self.shift).sum(axis=1).mean()
+        self.scale = float(np.sqrt(spread / statistics.n_features))
+        self.monitor.expect(min(self.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
+
+        encoder = self._network(problem.encoder, statistics.n_features, d, problem.activation)
+        decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
+        encoder_kernel, decoder_kernel = make_kernel(encoder), make_kernel(decoder)
+        train, held_out = self._stack(problem.train), self._stack(self.held_out)
+        try:
+            targets = np.concatenate([start.positions[None] / self.out_scale, start.frames.transpose(1, 0, 2)])
+            aligned = train[:, torch.as_tensor(start.rows)].contiguous()
+            self._fit("encoder", encoder_kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs)
+            self._descend(self._whitening(encoder_kernel, train, held_out))
+            self._descend(self._decoding(encoder_kernel, decoder_kernel, train, held_out))
+        except StopTraining:
+            self.converged = False
+        # Whitening leaves the origin free; the embedding of the training bursts is centred there.
+        centre = _forward_all(encoder_kernel, train)[0].mean(dim=0).cpu().numpy()
+        return Solution(
+            Standardized(encoder, self.shift, self.scale, -self.out_scale * centre, self.out_scale),
+            Standardized(decoder, np.zeros(d), self.out_scale, self.shift, self.scale),
+            self.converged,
+            {"strain": start.strain},
+        )
+
+    # -- networks and data in unit size -------------------------------------------------------------------------
+
+    def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
+        if given is not None:
+            return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device)
+        network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
+        initialize(network, self.generator)
+        return network.to(self.problem.device)
+
+    def _tensor(self, array: NDArray[np.float64]) -> Tensor:
+        return torch.as_tensor(array, dtype=torch.float64, device=self.problem.device).contiguous()
+
+    def _stack(self, rows: NDArray[np.int64]) -> Tensor:
+        """Means and tangents in units of the data, the tangents such that pushed ones are T_i: (1 + k, n, D)."""
+        statistics, problem = self.problem.statistics, self.problem
+        stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
+        stack[0] = (statistics.means[rows] - self.shift) / self.scale
+        unit = self.out_scale / (self.scale * problem.burst_std)
+        for axis in range(statistics.intrinsic_dim):
+            np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
+        return self._tensor(stack)
+
+    # -- the three objectives -----------------------------------------------------------------------------------
+
+    def _fit(
+        self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, rows: Callable[[Tensor], Tensor]
+    ) -> None:
+        """A smooth least-squares start, at a fixed decay. From scratch, a decay in proportion to the loss would win."""
+        decay = FIT_DECAY[name]
+        optimizer = LBFGS(_Evaluation(kernel, stack, loss, decay), kernel.theta)
+        for _ in range(FIT_ITERATIONS // SEGMENT):
+            self._precondition(kernel, optimizer, stack, rows, decay)
+            going = self._run(optimizer, SEGMENT)
+            kernel.load(optimizer.theta)
+            self.monitor.record(f"fit {name}", self.iteration, loss=optimizer.value)
+            if self.iteration >= self.budget:
+                raise StopTraining
+            if not going:
+                break
+
+    def _whitening(self, kernel: PushforwardKernel, train: Tensor, held_out: Tensor) -> _Task:
+        """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
+        statistics = self.problem.statistics
+        trained, held = statistics[self.problem.train], statistics[self.held_out]
+        weights, held_weights = self._tensor(trained.weights), self._tensor(held.weights)
+        counts = self._tensor(held.counts)
+        caps = SCORE_CAP * sampling_floor(counts, statistics.intrinsic_dim)
+        caps = torch.where(torch.isfinite(counts), caps, torch.inf)
+
+        def loss(rows: NDArray[np.int64] | None) -> Loss:
+            chosen = held_weights if rows is None else weights[torch.as_tensor(rows)]
+            return partial(_likelihood, chosen / chosen.mean())
+
+        def rows(output: Tensor) -> Tensor:
+            tangent_rows = gauss_newton_rows(output[1:])
+            return torch.cat([torch.zeros_like(tangent_rows[:, :1]), tangent_rows], dim=1)
+
+        def score(output: Tensor) -> float:
+            value = likelihood_pushed_with_gradient(output[1:])[0]
+            return float((held_weights * torch.minimum(value, caps)).mean())
+
+        return _Task("whiten", kernel, train, held_out, loss, rows, score, WHITEN_ITERATIONS, self.tol)
+
+    def _decoding(
+        self, encoder: PushforwardKernel, decoder: PushforwardKernel, train: Tensor, held_out: Tensor
+    ) -> _Task:
+        """γ(ρ(μ_i)) ≈ μ_i and T_i pushed through γ ≈ A_i."""
+        inputs, held_inputs = (_forward_all(encoder, stack) for stack in (train, held_out))
+        centre = inputs[0].mean(dim=0)
+        inputs[0] -= centre
+        held_inputs[0] -= centre
+        weights = torch.full((len(train), 1, 1), TANGENT_WEIGHT**0.5, dtype=train.dtype, device=train.device)
+        weights[0] = 1
+
+        def loss(rows: NDArray[np.int64] | None) -> Loss:
+            return partial(_squares, held_out if rows is None else train[:, torch.as_tensor(rows)], weights)
+
+        def score(output: Tensor) -> float:
+            return _squares(held_out, weights, output, slice(None))[0] / output.shape[1]
+
+        def rows(output: Tensor) -> Tensor:
+            return weights * self._signs(output)
+
+        part = self._subset(inputs.shape[1])
+        self._fit("decoder", decoder, inputs[:, torch.as_tensor(part)].contiguous(), loss(part), rows)
+        return _Task("decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, max(self.tol, 0.05))
+
+    def _signs(self, output: Tensor) -> Tensor:
+        """Six random signs a residual: cotangents whose Gram matrix is, on average, that of all residuals."""
+        signs = torch.randint(0, 2, (6, *output.shape), generator=self.generator)
+        return (2 * signs - 1).to(output)
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    def _descend(self, task: _Task) -> None:
+        """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
+        n = task.train.shape[1]
+        rows = self._subset(n)
+        staged = task.train[:, torch.as_tensor(rows)].contiguous() if len(rows) < n else task.train
+        loss = task.loss(rows)
+        theta = task.kernel.theta.clone()
+        best_score, best_theta, best_decay = np.inf, theta, 0.0
+        last = self.iteration + task.iterations
+        for ratio in DECAY_RATIOS:
+            before, stage_best, decay = best_score, np.inf, np.inf
+            score = self._score(task)
+            optimizer, idle = None, 0
+            while self.iteration < last:
+                if optimizer is None or ratio * score < 0.5 * decay:
+                    decay = ratio * score
+                    optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), theta)
+                going = self._segment(task, optimizer, staged, decay)
+                theta = optimizer.theta
+                score = self._score(task)
+                if score < best_score:
+                    best_score, best_theta, best_decay = score, theta.clone(), decay
+                self._record(task, optimizer, score, decay, best_theta)
+                idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
+                stage_best = min(score, stage_best)
+                if not going or idle == PATIENCE:
+                    break
+            if not best_score < (1 - task.idle_gain) * before:
+                break
+            theta = best_theta
+        if len(rows) < n:
+            best_theta = self._finish(task, best_theta, best_decay)
+        task.kernel.load(best_theta)
+
+    def _subset(self, n: int) -> NDArray[np.int64]:
+        return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
+
+    def _finish(self, task: _Task, theta: Tensor, decay: float) -> Tensor:
+        """A last stage on all bursts, from the best of the subset."""
+        loss = task.loss(np.arange(task.train.shape[1]))
+        optimizer = LBFGS(_Evaluation(task.kernel, task.train, loss, decay), theta)
+        best_score, best_theta = np.inf, theta
+        for _ in range(FINISH_ITERATIONS // SEGMENT):
+            going = self._segment(task, optimizer, task.train, decay)
+            score = self._score(task)
+            if score < best_score:
+                best_score, best_theta = score, optimizer.theta.clone()
+            self._record(task, optimizer, score, decay, best_theta)
+            if not going:
+                break
+        return best_theta
+
+    def _segment(self, task: _Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
+        self._precondition(task.kernel, optimizer, stack, task.rows, decay)
+        return self._run(optimizer, SEGMENT)
+
+    def _record(self, task: _Task, optimizer: LBFGS, score: float, decay: float, best: Tensor) -> None:
+        if not np.isfinite(score):
+            raise ConvergenceError(f"the held-out loss became {score} in stage '{task.name}'; check the data's range.")
+        try:
+            self.monitor.record(task.name, self.iteration, loss=optimizer.value, validation_loss=score, decay=decay)
+        except StopTraining:
+            task.kernel.load(best)
+            raise
+        if self.iteration >= self.budget:
+            task.kernel.load(best)
+            raise StopTraining
+
+    def _precondition(
+        self, kernel: PushforwardKernel, optimizer: LBFGS, stack: Tensor, rows: Callable[[Tensor], Tensor], decay: float
+    ) -> None:
+        chosen = torch.randperm(stack.shape[1], generator=self.generator)[:PROBES]
+        kernel.theta.copy_(optimizer.theta)
+        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), rows, 2 * decay)
+
+    def _run(self, optimizer: LBFGS, iterations: int) -> bool:
+        """Iterate; False when the optimizer can go no lower."""
+        for _ in range(min(iterations, self.budget - self.iteration)):
+            self.iteration += 1
+            self.monitor.advance()
+            if not optimizer.step():
+                return False
+        return True
+
+    def _score(self, task: _Task) -> float:
+        return task.score(_forward_all(task.kernel, task.held_out))
+
+
+class _Evaluation:
+    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), chunk by chunk through one set of buffers."""
+
+    def __init__(self, kernel: PushforwardKernel, stack: Tensor, loss: Loss, decay: float) -> None:
+        self.kernel, self.loss, self.decay = kernel, loss, decay
+        self.n = stack.shape[1]
+        self.chunks = [
+            (slice(start, start + CHUNK), stack[:, start : start + CHUNK].contiguous())
+            for start in range(0, self.n, CHUNK)
+        ]
+
+    def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
+        self.kernel.theta.copy_(theta)
+        total, gradient = 0.0, torch.zeros_like(theta)
+        for part, stack in self.chunks:
+            value, cotangent = self.loss(self.kernel.forward(stack), part)
+            total += value
+            self.kernel.backward(cotangent, gradient)
+        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+
+
+def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:
+    """Σ w² (output − target)² and its gradient."""
+    residual = output - targets[:, part]
+    if weights is not None:
+        residual *= weights
+    value = float(residual.square().sum())
+    return value, residual.mul_(2) if weights is None else residual.mul_(2 * weights)
+
+
+def _likelihood(weights: Tensor, output: Tensor, part: slice) -> tuple[float, Tensor]:
+    """Σ w_i (tr G_i − log det G_i − k) and its gradient; the positions do not enter."""
+    value, gradient = likelihood_pushed_with_gradient(output[1:])
+    cotangent = torch.zeros_like(output)
+    torch.mul(gradient, weights[part, None], out=cotangent[1:])
+    return float(torch.dot(value, weights[part])), cotangent
+
+
+def _forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
+    """The network's output for a whole stack, (1 + k, n, ·), in chunks."""
+    parts = [
+        kernel.forward(stack[:, start : start + CHUNK].contiguous()).clone()
+        for start in range(0, stack.shape[1], CHUNK)
+    ]
+    return torch.cat(parts, dim=1)

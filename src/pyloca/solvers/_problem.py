@@ -1,0 +1,51 @@
+"""What every solver is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pyloca.bursts import Bursts
+from pyloca.geometry import BurstStatistics
+
+__all__ = ["Problem", "Solution"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Bursts, how they are split, and the networks that were asked for."""
+
+    statistics: BurstStatistics
+    bursts: Bursts | None
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    n_components: int
+    burst_std: float
+    hidden_layers: Sequence[int]
+    activation: str
+    decoder_activation: str
+    encoder: nn.Module | None
+    decoder: nn.Module | None
+    device: torch.device
+    seed: int
+    max_iter: int | None
+    tol: float | None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Trained networks, in measurement units at one end and latent units at the other.
+
+    `converged` is False when `max_iter` or a callback ended the training.
+    """
+
+    encoder: nn.Module
+    decoder: nn.Module
+    converged: bool
+    details: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,8 @@
+"""Settings of all tests: one thread, and property tests that draw the same examples every time."""
+
+import torch
+from hypothesis import settings
+
+torch.set_num_threads(1)
+settings.register_profile("pyloca", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("pyloca")

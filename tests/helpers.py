@@ -1,0 +1,66 @@
+"""Small data sets with a known truth, and comparisons that forgive what no method can know."""
+
+import numpy as np
+
+from pyloca.geometry import BurstStatistics
+
+
+def assert_same_up_to_rigid_motion(Z, X, tol):
+    """Z is X rotated, reflected and shifted, to a largest distance of `tol` between points (in the units of X)."""
+    Z, X = np.asarray(Z, dtype=np.float64), np.asarray(X, dtype=np.float64)
+    assert Z.shape == X.shape
+    Z, X = Z - Z.mean(axis=0), X - X.mean(axis=0)
+    left, _, right = np.linalg.svd(Z.T @ X)
+    worst = np.linalg.norm(Z @ (left @ right) - X, axis=1).max()
+    assert worst <= tol, f"points differ by up to {worst:.3g} after the best rigid motion; allowed are {tol:.3g}"
+
+
+def random_rotation(dim, seed):
+    """An orthogonal matrix (dim, dim), reflections included."""
+    return np.linalg.qr(np.random.RandomState(seed).standard_normal((dim, dim)))[0]
+
+
+def latent_bursts(n, m, k, std, seed):
+    """Latents X (n, k) uniform in a unit cube and Gaussian clouds around them (n, m, k)."""
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(n, k))
+    return X, X[:, None] + std * random.standard_normal((n, m, k))
+
+
+def linear_map(k, dim, seed):
+    """A matrix (k, dim) that stretches directions by 1 to 2: a measurement with no curvature."""
+    random = np.random.RandomState(seed)
+    left, right = random_rotation(k, seed), random_rotation(dim, seed + 1)
+    return left @ np.diag(random.uniform(1, 2, size=k)) @ right[:k]
+
+
+def planar_bursts(n=60, m=30, seed=0, *, k=2, dim=3, std=0.01):
+    """Latents X (n, k) and bursts (n, m, dim) of a linear measurement: everything about them is known exactly."""
+    X, clouds = latent_bursts(n, m, k, std, seed)
+    return X, clouds @ linear_map(k, dim, seed)
+
+
+def planar_statistics(n=200, k=2, dim=3, seed=0):
+    """Latents X (n, k) and the exact statistics of a linear measurement of them, σ = 1."""
+    X = np.random.RandomState(seed).uniform(size=(n, k))
+    A = linear_map(k, dim, seed)
+    return X, BurstStatistics.from_jacobians(X @ A, np.tile(A.T, (n, 1, 1)))
+
+
+def naive_statistics(bursts, k):
+    """Means, rank-k covariances, leading eigenvalues and residual traces, burst by burst with np.cov and eigh."""
+    means, parts, spectra, residuals = [], [], [], []
+    for burst in bursts:
+        burst = np.asarray(burst, dtype=np.float64)
+        values, vectors = np.linalg.eigh(np.cov(burst.T).reshape(burst.shape[1], burst.shape[1]))
+        order = np.argsort(values)[::-1][:k]
+        means.append(burst.mean(axis=0))
+        parts.append((vectors[:, order] * values[order]) @ vectors[:, order].T)
+        spectra.append(values[order])
+        residuals.append(values.sum() - values[order].sum())
+    return np.array(means), np.array(parts), np.array(spectra), np.array(residuals)
+
+
+def outer(tangents):
+    """A_iᵀ A_i of tangents (N, k, D): what does not depend on the signs and order of tangents."""
+    return np.einsum("nki,nkj->nij", tangents, tangents)

@@ -1,0 +1,553 @@
+"""Local statistics, what the spectra tell, and neighbours: against naive twins, and under what must not matter."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers import (
+    latent_bursts,
+    linear_map,
+    naive_statistics,
+    outer,
+    planar_bursts,
+    planar_statistics,
+    random_rotation,
+)
+from pyloca import datasets
+from pyloca.bursts import Bursts
+from pyloca.errors import BurstError
+from pyloca.geometry import (
+    BurstStatistics,
+    JointMahalanobis,
+    _graph,
+    burst_std_from_spectra,
+    intrinsic_dim_from_spectra,
+    mahalanobis_graph,
+    noise_from_spectra,
+)
+
+SEEDS = st.integers(0, 10_000)
+
+
+def curved_bursts(n=40, m=20, dim=4, seed=0):
+    """Bursts of a bent surface, all of whose D covariance eigenvalues are positive and apart."""
+    _, clouds = latent_bursts(n, m, 2, 0.1, seed)
+    mix = np.random.RandomState(seed + 1).standard_normal((2, dim))
+    return np.sin(2 * clouds @ mix) + clouds[..., :1] ** 2
+
+
+def assert_statistics_match(statistics, bursts, k):
+    means, parts, spectra, residuals = naive_statistics(bursts, k)
+    scale = spectra[:, 0].max()
+    np.testing.assert_allclose(statistics.means, means, atol=1e-12 * np.abs(means).max())
+    np.testing.assert_allclose(outer(statistics.tangents), parts, atol=1e-12 * scale)
+    np.testing.assert_allclose(statistics.spectra, spectra, rtol=1e-9, atol=1e-13 * scale)
+    np.testing.assert_allclose(statistics.residuals, residuals, atol=1e-12 * scale)
+
+
+# -- statistics against np.cov and eigh -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "dim"), [(200, 3), (9, 4), (8, 4), (5, 12), (3, 12)], ids=str)
+@pytest.mark.parametrize("k", [1, 2])
+def test_from_bursts_is_the_eigenvalue_decomposition_of_the_covariance(m, dim, k):
+    bursts = curved_bursts(m=m, dim=dim)
+    statistics = BurstStatistics.from_bursts(bursts, k)
+    assert_statistics_match(statistics, bursts, k)
+    assert statistics.tangents.shape == (40, k, dim)
+    assert statistics.counts.tolist() == [m] * 40
+    assert statistics.noise_variance == 0
+
+
+def test_tangents_are_orthogonal_and_longest_first():
+    statistics = BurstStatistics.from_bursts(curved_bursts(), 3)
+    gram = np.einsum("nki,nli->nkl", statistics.tangents, statistics.tangents)
+    diagonal = np.einsum("nkk->nk", gram)
+    np.testing.assert_allclose(gram - diagonal[:, :, None] * np.eye(3), 0, atol=1e-13)
+    assert np.all(np.diff(diagonal, axis=1) <= 0)
+    basis, scale = statistics.frames()
+    np.testing.assert_allclose(np.einsum("nki,nli->nkl", basis, basis), np.tile(np.eye(3), (40, 1, 1)), atol=1e-12)
+    np.testing.assert_allclose(basis * scale[:, :, None], statistics.tangents, rtol=1e-12)
+
+
+def test_ragged_bursts_and_their_weights():
+    clouds = curved_bursts(n=30, m=40)
+    lengths = np.random.RandomState(0).randint(5, 41, size=30)
+    bursts = [cloud[:m] for cloud, m in zip(clouds, lengths, strict=True)]
+    statistics = BurstStatistics.from_bursts(bursts, 2)
+    assert_statistics_match(statistics, bursts, 2)
+    np.testing.assert_array_equal(statistics.counts, lengths)
+    np.testing.assert_allclose(statistics.weights, (lengths - 1) / (lengths - 1).mean())
+
+
+def test_the_pass_in_chunks_is_the_pass_at_once(monkeypatch):
+    bursts = curved_bursts()
+    whole = BurstStatistics.from_bursts(bursts, 2)
+    monkeypatch.setattr(Bursts.blocks, "__defaults__", (70,))
+    assert len(list(Bursts(bursts).blocks())) > 10
+    parts = BurstStatistics.from_bursts(bursts, 2)
+    np.testing.assert_array_equal(parts.means, whole.means)
+    np.testing.assert_allclose(outer(parts.tangents), outer(whole.tangents), atol=1e-15)
+
+
+def test_k_is_all_of_one_dimension():
+    bursts = np.random.RandomState(0).standard_normal((12, 6, 1))
+    statistics = BurstStatistics.from_bursts(bursts)
+    assert statistics.intrinsic_dim == 1
+    np.testing.assert_allclose(statistics.spectra[:, 0], bursts[:, :, 0].var(axis=1, ddof=1))
+
+
+def test_selection_keeps_everything():
+    statistics = BurstStatistics.from_bursts(curved_bursts(), 2, measurement_noise=1e-4)
+    part = statistics[[7, 3]]
+    assert len(part) == 2
+    assert (part.intrinsic_dim, part.n_features) == (2, 4)
+    np.testing.assert_array_equal(part.means, statistics.means[[7, 3]])
+    np.testing.assert_array_equal(part.tangents, statistics.tangents[[7, 3]])
+    np.testing.assert_array_equal(part.residuals, statistics.residuals[[7, 3]])
+    assert part.noise_variance == statistics.noise_variance == pytest.approx(1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ">f4", np.float64])
+def test_short_floats_give_the_same_within_their_rounding(dtype):
+    bursts = curved_bursts(m=50)
+    exact, short = BurstStatistics.from_bursts(bursts, 2), BurstStatistics.from_bursts(bursts.astype(dtype), 2)
+    error = np.finfo(np.dtype(dtype)).eps
+    assert short.tangents.dtype == np.float64
+    np.testing.assert_allclose(short.means, exact.means, atol=4 * error)
+    np.testing.assert_allclose(outer(short.tangents), outer(exact.tangents), atol=20 * error * exact.spectra.max())
+
+
+def test_integer_bursts():
+    counts = np.random.RandomState(0).poisson(50, size=(15, 30, 3))
+    assert_statistics_match(BurstStatistics.from_bursts(counts, 2), counts, 2)
+
+
+# -- other sources ----------------------------------------------------------------------------------------------
+
+
+def test_covariances_say_what_bursts_say():
+    bursts = curved_bursts()
+    covariances = np.stack([np.cov(burst.T) for burst in bursts])
+    measured = BurstStatistics.from_covariances(bursts.mean(axis=1), covariances, 2, counts=np.full(40, 20))
+    direct = BurstStatistics.from_bursts(bursts, 2)
+    np.testing.assert_allclose(outer(measured.tangents), outer(direct.tangents), atol=1e-13)
+    np.testing.assert_allclose(measured.residuals, direct.residuals, atol=1e-13)
+    np.testing.assert_array_equal(measured.counts, direct.counts)
+
+
+def test_jacobians_are_the_limit_of_bursts():
+    """Few points on the axes of a tiny cloud have the covariance σ² J Jᵀ exactly when f is linear, nearly if smooth."""
+    X = np.random.RandomState(0).uniform(0.5, 1.5, size=(30, 2))
+
+    def measure(x):
+        return np.stack([x[..., 0] * x[..., 1], np.sin(x[..., 0]), x[..., 1] ** 2], axis=-1)
+
+    jacobians = np.stack(
+        [
+            np.stack([X[:, 1], X[:, 0]], axis=1),
+            np.stack([np.cos(X[:, 0]), 0 * X[:, 0]], axis=1),
+            np.stack([0 * X[:, 0], 2 * X[:, 1]], axis=1),
+        ],
+        axis=1,
+    )  # (N, D, k)
+    std = 1e-5
+    cross = std * np.sqrt(1.5) * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    direct = BurstStatistics.from_bursts(measure(X[:, None] + cross), 2)
+    told = BurstStatistics.from_jacobians(measure(X), jacobians)
+    np.testing.assert_allclose(outer(direct.tangents) / std**2, outer(told.tangents), atol=1e-4)
+    np.testing.assert_allclose(direct.means, told.means, atol=1e-8)
+    np.testing.assert_allclose(outer(told.tangents), jacobians @ jacobians.transpose(0, 2, 1), atol=1e-12)
+    assert np.all(np.isinf(told.counts))
+    assert np.all(told.weights == 1)
+
+
+def test_jacobians_and_covariances_agree():
+    random = np.random.RandomState(0)
+    anchors, jacobians = random.standard_normal((12, 5)), random.standard_normal((12, 5, 3))
+    told = BurstStatistics.from_jacobians(anchors, jacobians)
+    square = BurstStatistics.from_covariances(anchors, jacobians @ jacobians.transpose(0, 2, 1))
+    assert square.intrinsic_dim == 3
+    np.testing.assert_allclose(outer(told.tangents), outer(square.tangents), atol=1e-12)
+
+
+def test_a_rotation_of_the_latent_space_at_each_burst_does_not_matter():
+    random = np.random.RandomState(0)
+    anchors, jacobians = random.standard_normal((12, 4)), random.standard_normal((12, 4, 2))
+    turned = np.stack([jacobian @ random_rotation(2, i) for i, jacobian in enumerate(jacobians)])
+    first, second = (BurstStatistics.from_jacobians(anchors, j) for j in (jacobians, turned))
+    np.testing.assert_allclose(outer(first.tangents), outer(second.tangents), atol=1e-12)
+
+
+EYES = np.tile(np.eye(2), (12, 1, 1))
+SKEW = np.array(EYES)
+SKEW[4] = [[1, 0.5], [0, 1]]
+INDEFINITE = np.array(EYES)
+INDEFINITE[5] = [[1, 0], [0, -0.5]]
+SPOILT = np.array(EYES)
+SPOILT[6, 0, 0] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("covariances", "options", "words"),
+    [
+        (SKEW, {}, "covariance 4 is not symmetric"),
+        (INDEFINITE, {}, "covariance 5 has the negative eigenvalue -0.5"),
+        (SPOILT, {}, r"covariances\[6\] is not finite"),
+        (EYES[:, :1], {}, r"covariances has shape \(12, 1, 2\)"),
+        (EYES[0], {}, "covariances has shape"),
+        (EYES, {"intrinsic_dim": 3}, "from 1 to D = 2; got 3"),
+        (EYES, {"intrinsic_dim": 0}, "from 1 to D = 2; got 0"),
+        (EYES, {"counts": np.ones(12)}, "counts must be 12 numbers of at least 2"),
+        (EYES, {"counts": np.full(5, 9)}, "counts must be 12 numbers"),
+    ],
+)
+def test_bad_covariances_are_refused(covariances, options, words):
+    with pytest.raises(BurstError, match=words):
+        BurstStatistics.from_covariances(np.arange(24.0).reshape(12, 2), covariances, **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((12, 3, 2), "jacobians has shape"),
+        ((12, 2, 3), "from 1 to D = 2; got 3"),
+        ((11, 2, 1), "jacobians has shape"),
+        ((12, 2), "jacobians has shape"),
+    ],
+)
+def test_bad_jacobians_are_refused(shape, words):
+    with pytest.raises(BurstError, match=words):
+        BurstStatistics.from_jacobians(np.zeros((12, 2)), np.ones(shape))
+
+
+def test_a_singular_jacobian_is_named():
+    jacobians = np.array(EYES)
+    jacobians[8] = [[1, 1], [1, 1]]
+    with pytest.raises(BurstError, match=r"burst 8 .*spans only 1 of the k = 2"):
+        BurstStatistics.from_jacobians(np.zeros((12, 2)), jacobians)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_named(value, k):
+    bursts = curved_bursts()
+    bursts[17, 3, 1] = value
+    with pytest.raises(BurstError, match=f"burst 17 has {value} at point 3, feature 1"):
+        BurstStatistics.from_bursts(bursts, k)
+
+
+def test_a_bad_value_among_ragged_bursts_is_named_by_its_place():
+    bursts = [np.random.RandomState(i).standard_normal((5 + i % 3, 2)) for i in range(15)]
+    bursts[10][2, 0] = np.nan
+    with pytest.raises(BurstError, match="burst 10 has nan at point 2, feature 0"):
+        BurstStatistics.from_bursts(bursts, 2)
+    with pytest.raises(BurstError, match="burst 4 has nan"):
+        BurstStatistics.from_bursts(Bursts([*bursts, *bursts])[[12, 11, 13, 14, 10, *range(15, 25)]], 2)
+
+
+def test_bad_values_are_counted():
+    bursts = curved_bursts()
+    bursts[[3, 9]] = np.nan
+    with pytest.raises(BurstError, match="2 of the 40 bursts"):
+        BurstStatistics.from_bursts(bursts, 2)
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_too_few_bursts(n):
+    with pytest.raises(BurstError, match=f"there are {n} bursts; at least 10"):
+        BurstStatistics.from_bursts(curved_bursts()[:n], 2)
+
+
+def test_ten_bursts_are_enough():
+    assert len(BurstStatistics.from_bursts(curved_bursts()[:10], 2)) == 10
+
+
+def test_too_few_points_a_burst():
+    with pytest.raises(BurstError, match=r"burst 0 \(and 39 more\) has 3 points; k = 3 tangents need at least 4"):
+        BurstStatistics.from_bursts(curved_bursts(m=3), 3)
+    ragged = list(curved_bursts())
+    ragged[6] = ragged[6][:2]
+    with pytest.raises(BurstError, match=r"burst 6 \(and 0 more\) has 2 points; k = 2"):
+        BurstStatistics.from_bursts(ragged, 2)
+
+
+def test_k_plus_one_points_are_enough():
+    assert_statistics_match(BurstStatistics.from_bursts(curved_bursts(m=3), 2), curved_bursts(m=3), 2)
+
+
+@pytest.mark.parametrize("k", [None, 1])
+def test_one_point_a_burst_is_refused(k):
+    with pytest.raises(BurstError, match="has 1 points; k = 1 tangents need at least 2"):
+        BurstStatistics.from_bursts(curved_bursts(m=1), k)
+
+
+@pytest.mark.parametrize("k", [0, 5, -1, 2.0, "2", True])
+def test_a_k_that_cannot_be(k):
+    with pytest.raises(BurstError, match="intrinsic_dim must be a whole number from 1 to D = 4"):
+        BurstStatistics.from_bursts(curved_bursts(), k)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
+@pytest.mark.parametrize("k", [None, 2])
+def test_a_burst_of_identical_points_is_named(value, k):
+    bursts = curved_bursts()
+    bursts[23] = value
+    with pytest.raises(BurstError, match=r"burst 23 \(and 0 more\) has no spread: its points are identical"):
+        BurstStatistics.from_bursts(bursts, k)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1])
+def test_all_points_identical(value):
+    with pytest.raises(BurstError, match="has no spread"):
+        BurstStatistics.from_bursts(np.full((12, 5, 3), value))
+
+
+def test_a_flat_burst_is_named():
+    bursts = curved_bursts()
+    bursts[5] = bursts[5, :1] + np.linspace(0, 1, 20)[:, None] * [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(BurstError, match=r"burst 5 \(and 0 more\) spans only 1 of the k = 2 directions"):
+        BurstStatistics.from_bursts(bursts, 2)
+
+
+# -- units ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+def test_units_do_not_matter(factor):
+    _, bursts = planar_bursts(40, 20, dim=4)
+    bursts = bursts + 1e-3 * curved_bursts(seed=5)
+    plain, scaled = BurstStatistics.from_bursts(bursts), BurstStatistics.from_bursts(factor * bursts)
+    assert scaled.intrinsic_dim == plain.intrinsic_dim == 2
+    np.testing.assert_allclose(scaled.means / factor, plain.means, rtol=1e-12)
+    np.testing.assert_allclose(outer(scaled.tangents) / factor**2, outer(plain.tangents), atol=1e-12 * 4e-4)
+    np.testing.assert_allclose(scaled.residuals / factor**2, plain.residuals, rtol=1e-6)
+
+
+# -- invariances ------------------------------------------------------------------------------------------------
+
+
+@given(seed=SEEDS, shift=st.floats(-100, 100))
+def test_a_rigid_motion_of_the_measurements_carries_over(seed, shift):
+    bursts, rotation = curved_bursts(n=12, seed=seed), random_rotation(4, seed)
+    plain, moved = (BurstStatistics.from_bursts(b, 2) for b in (bursts, bursts @ rotation + shift))
+    np.testing.assert_allclose(moved.means, plain.means @ rotation + shift, atol=1e-11)
+    np.testing.assert_allclose(outer(moved.tangents), rotation.T @ outer(plain.tangents) @ rotation, atol=1e-11)
+    distances = [JointMahalanobis(s).squared(np.arange(12)) for s in (plain, moved)]
+    np.testing.assert_allclose(distances[1], distances[0], rtol=1e-7, atol=1e-6)
+
+
+@given(seed=SEEDS)
+def test_the_order_of_points_and_of_bursts_does_not_matter(seed):
+    bursts = curved_bursts(n=12, seed=seed)
+    random = np.random.RandomState(seed)
+    order = random.permutation(12)
+    shuffled = np.stack([random.permutation(bursts[i]) for i in order])
+    plain, other = BurstStatistics.from_bursts(bursts, 2), BurstStatistics.from_bursts(shuffled, 2)
+    np.testing.assert_allclose(other.means, plain.means[order], atol=1e-13)
+    np.testing.assert_allclose(outer(other.tangents), outer(plain.tangents)[order], atol=1e-12)
+    first, second = mahalanobis_graph(plain, 3), mahalanobis_graph(other, 3)
+    known = {frozenset(edge) for edge in zip(first.heads.tolist(), first.tails.tolist(), strict=True)}
+    found = {frozenset(order[list(edge)].tolist()) for edge in zip(second.heads, second.tails, strict=True)}
+    assert found == known
+
+
+# -- σ, k and noise from the spectra ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim_over", [0, 1, 4, 16])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_k_of_a_plane(k, dim_over):
+    _, bursts = planar_bursts(60, 30, k, k=k, dim=k + dim_over)
+    assert BurstStatistics.from_bursts(bursts).intrinsic_dim == k
+
+
+@pytest.mark.parametrize("dim", [6, 20])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_k_of_a_plane_with_noise(k, dim):
+    _, bursts = planar_bursts(60, 60, k, k=k, dim=dim)
+    noise = 3e-4 * np.random.RandomState(0).standard_normal(bursts.shape)
+    assert BurstStatistics.from_bursts(bursts + noise).intrinsic_dim == k
+
+
+@pytest.mark.parametrize("dim", [8, 20])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_k_of_a_smooth_surface_without_noise(k, dim):
+    """Curvature, its square and so on fall by as much as the rounding floor does: the first fall is k."""
+    _, clouds = latent_bursts(60, 60, k, 0.01, k)
+    assert BurstStatistics.from_bursts(np.sin(clouds @ linear_map(k, dim, k))).intrinsic_dim == k
+
+
+def test_a_dead_channel_does_not_change_k():
+    _, clouds = latent_bursts(60, 60, 2, 0.01, 0)
+    roll = np.stack([clouds[..., 0], clouds[..., 1], clouds[..., 0] ** 2], axis=2)
+    dead = np.concatenate([roll, np.full((60, 60, 1), 7.0)], axis=2)
+    assert BurstStatistics.from_bursts(roll).intrinsic_dim == 2
+    assert BurstStatistics.from_bursts(dead).intrinsic_dim == 2
+
+
+@pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi"])
+def test_k_of_the_papers_data(name):
+    data = getattr(datasets, name)()
+    assert BurstStatistics.from_bursts(data.bursts).intrinsic_dim == data.intrinsic_dim
+
+
+def test_k_with_fewer_points_than_dimensions():
+    _, bursts = planar_bursts(60, 6, dim=17)
+    assert BurstStatistics.from_bursts(bursts).intrinsic_dim == 2
+
+
+def test_k_that_bursts_are_too_short_to_show():
+    _, bursts = planar_bursts(60, 3, dim=17)
+    with pytest.raises(BurstError, match="no noise floor is visible"):
+        BurstStatistics.from_bursts(bursts)
+
+
+def test_max_dim_bounds_k():
+    _, bursts = planar_bursts(60, 30, k=4, dim=8)
+    assert BurstStatistics.from_bursts(bursts, max_dim=3).intrinsic_dim <= 3
+    assert BurstStatistics.from_bursts(bursts, max_dim=4).intrinsic_dim == 4
+
+
+def test_k_from_spectra_by_hand():
+    def of(*values, n_features=None, max_dim=None):
+        n_features = n_features or len(values)
+        return intrinsic_dim_from_spectra(np.tile(values, (5, 1)), n_features, max_dim or n_features)
+
+    assert of(3.0, 2.0, 1e-5) == 2
+    assert of(3.0, 2.0, 1.0) == 3  # no floor: all are tangent
+    assert of(3.0, 0.1) == 2  # a factor of 30 is stretching
+    assert of(3.0, 1e-3) == 1
+    assert of(3.0, 2.0, 1e-5, 1e-6, 1e-7, n_features=9) == 2
+    with pytest.raises(BurstError, match="Take more points a burst or give intrinsic_dim"):
+        of(3.0, 2.0, n_features=9)
+
+
+def test_the_median_burst_decides():
+    spectra = np.tile([1.0, 0.8, 1e-6], (11, 1))
+    spectra[:5] = [1.0, 0.8, 0.7]
+    assert intrinsic_dim_from_spectra(spectra, 3, 3) == 2
+
+
+def test_burst_std_is_the_median_of_the_first_eigenvalue():
+    assert burst_std_from_spectra(np.array([[4.0, 1.0], [9.0, 2.0], [100.0, 3.0]])) == 3.0
+    X, clouds = latent_bursts(400, 200, 1, 0.03, 0)
+    assert X.shape == (400, 1)
+    spectra = BurstStatistics.from_bursts(clouds @ random_rotation(3, 0)[:1], 1).spectra
+    assert burst_std_from_spectra(spectra) == pytest.approx(0.03, rel=0.01)
+
+
+def test_planted_noise_is_found_and_removed():
+    noise = 0.002
+    _, clouds = latent_bursts(200, 400, 2, 0.01, 0)
+    bursts = clouds @ random_rotation(10, 0)[:2]
+    bursts += noise * np.random.RandomState(1).standard_normal(bursts.shape)
+    raw = BurstStatistics.from_bursts(bursts, 2)
+    assert raw.spectra.mean() == pytest.approx(1e-4 + noise**2, rel=0.01)
+    for option in (noise, "estimate"):
+        clean = BurstStatistics.from_bursts(bursts, 2, measurement_noise=option)
+        assert clean.noise_variance == pytest.approx(noise**2, rel=0.02)
+        np.testing.assert_allclose(clean.spectra, raw.spectra - clean.noise_variance, rtol=1e-10)
+        np.testing.assert_allclose(clean.residuals, raw.residuals - 8 * clean.noise_variance, atol=0.3 * 8 * noise**2)
+        assert np.all(clean.residuals >= 0)
+        frames = np.einsum("nki,nki->nk", clean.frames()[0], raw.frames()[0])
+        np.testing.assert_allclose(frames, 1, atol=1e-10)  # directions stay
+    assert raw.without_noise(None) is raw
+
+
+def test_noise_of_short_bursts_in_many_dimensions():
+    """With M near k the tangents swallow k of M − 1 degrees of freedom of the noise; the estimate knows that."""
+    noise = 0.002
+    _, clouds = latent_bursts(2000, 6, 2, 0.05, 0)
+    bursts = clouds @ random_rotation(17, 0)[:2]
+    bursts += noise * np.random.RandomState(1).standard_normal(bursts.shape)
+    clean = BurstStatistics.from_bursts(bursts, 2, measurement_noise="estimate")
+    assert clean.noise_variance == pytest.approx(noise**2, rel=0.06)
+
+
+def test_noise_by_hand():
+    assert noise_from_spectra(np.array([1.0, 3.0, 50.0]), 5, 2) == 1.0
+    with pytest.raises(BurstError, match="all D = 2 directions are tangent"):
+        noise_from_spectra(np.ones(3), 2, 2)
+
+
+@pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf, "guess"])
+def test_bad_noise_is_refused(noise):
+    with pytest.raises(BurstError, match="measurement_noise must be"):
+        BurstStatistics.from_bursts(curved_bursts(), 2, measurement_noise=noise)
+
+
+def test_noise_that_leaves_nothing_is_refused_by_name():
+    _, bursts = planar_bursts(40, 20)
+    bursts[11] = bursts[11].mean(axis=0) + 1e-3 * (bursts[11] - bursts[11].mean(axis=0))
+    with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) has a tangent of variance"):
+        BurstStatistics.from_bursts(bursts, 2, measurement_noise=1e-3)
+
+
+# -- distances and neighbours -----------------------------------------------------------------------------------
+
+
+def naive_joint_mahalanobis(statistics):
+    """½ (y_i − y_j)ᵀ (P_i + P_j) (y_i − y_j) with the metric matrices written out."""
+    metrics = []
+    for tangents in statistics.tangents:
+        values = np.square(tangents).sum(axis=1)
+        directions = tangents / np.sqrt(values)[:, None]
+        off = np.eye(tangents.shape[1]) - directions.T @ directions
+        metrics.append((directions.T / values) @ directions + off / values.min())
+    n = len(statistics)
+    out = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            step = statistics.means[i] - statistics.means[j]
+            out[i, j] = 0.5 * step @ (metrics[i] + metrics[j]) @ step
+    return out
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_joint_mahalanobis_against_explicit_metrics(k):
+    statistics = BurstStatistics.from_bursts(curved_bursts(n=25), k)
+    expected = naive_joint_mahalanobis(statistics)
+    metric = JointMahalanobis(statistics)
+    np.testing.assert_allclose(metric.squared(np.arange(25)), expected, rtol=1e-9, atol=1e-9 * expected.max())
+    np.testing.assert_allclose(metric.squared(np.array([7, 2])), expected[[7, 2]], rtol=1e-9, atol=1e-9)
+
+
+def test_distance_is_the_latent_distance_when_the_measurement_is_linear():
+    X, statistics = planar_statistics(50, k=3, dim=5)
+    latent = np.square(X[:, None] - X).sum(axis=2)
+    np.testing.assert_allclose(JointMahalanobis(statistics).squared(np.arange(50)), latent, atol=1e-12)
+
+
+def test_sheets_that_pass_near_each_other_are_apart():
+    """Two lines 1.5 spacings apart: along the line is nearer than across, unless a step across costs nothing."""
+    along = np.tile(np.arange(10.0), 2)
+    points = np.stack([along, np.repeat([0.0, 1.5], 10)], axis=1)
+    statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (20, 1, 1)))
+    graph = mahalanobis_graph(statistics, 2)
+    inner = (graph.heads % 10 > 0) & (graph.heads % 10 < 9) & (graph.tails % 10 > 0) & (graph.tails % 10 < 9)
+    assert np.all((graph.heads < 10) == (graph.tails < 10), where=inner)
+    np.testing.assert_allclose(JointMahalanobis(statistics).squared(np.array([0]))[0, 10], 1.5**2)
+
+
+@pytest.mark.parametrize("slab", [1, 100, 1 << 18])
+@pytest.mark.parametrize("n_neighbors", [1, 5, 29, 100])
+def test_graph_against_brute_force(n_neighbors, slab, monkeypatch):
+    monkeypatch.setattr(_graph, "SLAB", slab)
+    statistics = BurstStatistics.from_bursts(curved_bursts(n=30), 2)
+    graph = mahalanobis_graph(statistics, n_neighbors)
+    squared = naive_joint_mahalanobis(statistics)
+    np.fill_diagonal(squared, np.inf)
+    expected = set()
+    for i in range(30):
+        for j in np.argsort(squared[i])[: min(n_neighbors, 29)]:
+            expected.add((min(i, int(j)), max(i, int(j))))
+    edges = list(zip(graph.heads.tolist(), graph.tails.tolist(), strict=True))
+    assert graph.n_nodes == 30
+    assert len(edges) == len(set(edges))
+    assert set(edges) == expected
+    np.testing.assert_allclose(graph.lengths, np.sqrt(squared[graph.heads, graph.tails]), rtol=1e-8)
