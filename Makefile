@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install -qq -c constraints.txt -e '.[all]'
 	@touch $@
 
-demo: $(STAMP)  ## fit the paper's first example and write a report to demo/
+demo: $(STAMP)  ## fit two of the paper's examples, print a table and write pictures to demo/
 	.venv/bin/pyloca demo
 
 test: $(STAMP)  ## run all tests and docstring examples

@@ -1,7 +1,10 @@
 """Small data sets with a known truth, and comparisons that forgive what no method can know."""
 
+import warnings
+
 import numpy as np
 
+from pyloca import LOCA, TrustWarning
 from pyloca.geometry import BurstStatistics
 
 
@@ -64,3 +67,44 @@ def naive_statistics(bursts, k):
 def outer(tangents):
     """A_iᵀ A_i of tangents (N, k, D): what does not depend on the signs and order of tangents."""
     return np.einsum("nki,nkj->nij", tangents, tangents)
+
+
+# -- problems for the solvers -----------------------------------------------------------------------------------
+
+
+def smooth_map(x):
+    """A bent sheet in R³: (n, 2) → (n, 3), with no symmetry that could hide a mistake."""
+    return np.stack([x[:, 0] + 0.3 * np.sin(2 * x[:, 1]), x[:, 1] + 0.2 * x[:, 0] ** 2, x[:, 0] * x[:, 1]], axis=1)
+
+
+def smooth_jacobian(x):
+    """(n, 3, 2): derivatives of `smooth_map`."""
+    one = np.ones(len(x))
+    return np.stack(
+        [
+            np.stack([one, 0.6 * np.cos(2 * x[:, 1])], axis=1),
+            np.stack([0.4 * x[:, 0], one], axis=1),
+            np.stack([x[:, 1], x[:, 0]], axis=1),
+        ],
+        axis=1,
+    )
+
+
+def smooth_statistics(n=150, seed=0):
+    """Latents X (n, 2) in [−1, 1]² and exact statistics of `smooth_map`, σ = 1: data with no noise at all."""
+    X = np.random.RandomState(seed).uniform(-1, 1, size=(n, 2))
+    return X, BurstStatistics.from_jacobians(smooth_map(X), smooth_jacobian(X))
+
+
+def short_fit(model, bursts):
+    """Fit a model that has no time to become good: its `TrustWarning` is true and beside the point."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        return model.fit(bursts)
+
+
+def tiny_loca(**options):
+    """A LOCA that fits in a tenth of a second: one small layer, few iterations."""
+    return LOCA(
+        **{"n_components": 2, "burst_std": 0.01, "hidden_layers": (8,), "max_iter": 60, "random_state": 0} | options
+    )

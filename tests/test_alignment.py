@@ -72,12 +72,24 @@ def test_an_eigensolver_that_stops_short_is_no_matter_of_the_user():
         assert_same_up_to_rigid_motion(align(statistics, burst_std=1.0).positions, X, 1e-5)
 
 
-@pytest.mark.parametrize("n", [150, 1000])
-def test_random_gaps_do_not_tear_a_curve(n):
+@pytest.mark.parametrize(("n", "seeds"), [(150, 40), (1000, 10)])
+def test_random_gaps_do_not_tear_a_curve(n, seeds):
     """Uniform bursts on an interval cluster by chance; a graph of too few neighbours would fall apart there."""
-    for seed in range(5):
+    for seed in range(seeds):
         X, statistics = planar_statistics(n, k=1, dim=2, seed=seed)
         assert_same_up_to_rigid_motion(align(statistics, burst_std=1.0).positions, X, 1e-5)
+
+
+def test_a_gap_in_the_sampling_is_bridged():
+    """The nearest 6 neighbours stop at the gap; it is no wider than what chance leaves here and there."""
+    X = np.r_[np.linspace(0, 0.47, 60), np.linspace(0.53, 1, 60)][:, None]
+    A = linear_map(1, 3, 0)
+    statistics = BurstStatistics.from_jacobians(X @ A, np.tile(A.T, (120, 1, 1)))
+    graph = mahalanobis_graph(statistics, 6)
+    assert not np.any((graph.heads < 60) & (graph.tails >= 60))
+    assert_same_up_to_rigid_motion(align(statistics, burst_std=1.0).positions, X, 1e-8)
+    with pytest.raises(BurstError, match="2 pieces"):
+        align(statistics, burst_std=1.0, n_neighbors=6)  # a number that the user gave is not second-guessed
 
 
 @pytest.mark.parametrize("n", [10, 11])
@@ -202,10 +214,10 @@ def test_a_large_set_is_aligned_on_a_subset():
 # -- what is refused --------------------------------------------------------------------------------------------
 
 
-def in_pieces(n_pieces, each=40):
-    random = np.random.RandomState(0)
-    X = random.uniform(size=(n_pieces * each, 2)) + np.repeat(np.arange(n_pieces) * 100.0, each)[:, None]
-    return BurstStatistics.from_jacobians(X, np.tile(np.eye(2), (len(X), 1, 1)))
+def in_pieces(n_pieces, each=40, *, k=2, apart=100.0, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(n_pieces * each, k)) + np.repeat(np.arange(n_pieces) * apart, each)[:, None]
+    return BurstStatistics.from_jacobians(X, np.tile(np.eye(k), (len(X), 1, 1)))
 
 
 def test_two_pieces_are_counted_and_named():
@@ -214,6 +226,16 @@ def test_two_pieces_are_counted_and_named():
         align(statistics)
     assert "40 bursts such as 0; 40 bursts such as 40)" in str(caught.value)
     align(statistics[np.arange(40)])  # each piece alone is well
+
+
+@pytest.mark.parametrize("apart", [10.0, 1e4])
+@pytest.mark.parametrize("each", [20, 30, 100])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_separate_pieces_are_refused_however_small(k, each, apart):
+    """The graph that looks for bridges has more neighbours than a small piece has bursts; they must not count."""
+    for seed in range(5):
+        with pytest.raises(BurstError, match=f"2 pieces that do not touch \\({each} bursts"):
+            align(in_pieces(2, each, k=k, apart=apart, seed=seed))
 
 
 def test_of_many_pieces_some_are_named():

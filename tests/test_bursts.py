@@ -293,13 +293,23 @@ def test_an_object_array_of_bursts_is_told_to_be_a_list():
 
 
 def test_mixed_dimensions_name_the_burst():
-    with pytest.raises(BurstError, match=r"burst 2 has shape \(4, 3\).*D = 2 as in burst 0"):
+    with pytest.raises(BurstError, match=r"^burst 2 has D = 3 features and burst 0 has 2; all must agree\.$"):
         Bursts([np.zeros((3, 2)), np.zeros((5, 2)), np.zeros((4, 3))])
 
 
 def test_an_empty_burst_among_others_is_named():
-    with pytest.raises(BurstError, match=r"burst 1 has shape \(0, 2\).*M_i ≥ 1"):
+    with pytest.raises(BurstError, match=r"^burst 1 has shape \(0, 2\); expected \(M_i, D\) with M_i, D ≥ 1\.$"):
         Bursts([np.zeros((3, 2)), np.zeros((0, 2)), np.zeros((4, 2))])
+
+
+def test_a_burst_without_features_among_others_is_named():
+    with pytest.raises(BurstError, match=r"burst 1 has shape \(4, 0\); expected \(M_i, D\)"):
+        Bursts([np.zeros((3, 2)), np.zeros((4, 0)), np.zeros((4, 2))])
+
+
+def test_a_burst_of_too_many_axes_among_others_is_named():
+    with pytest.raises(BurstError, match=r"burst 2 has shape \(1, 3, 2\); expected \(M_i, D\)"):
+        Bursts([np.zeros((3, 2)), np.zeros((4, 2)), np.zeros((1, 3, 2))])
 
 
 def test_a_ragged_burst_of_words_is_named():

@@ -441,17 +441,23 @@ def test_burst_std_is_the_median_of_the_first_eigenvalue():
     assert burst_std_from_spectra(spectra) == pytest.approx(0.03, rel=0.01)
 
 
+def noisy_bursts(n, m, k, dim, std, noise, seed=0):
+    """Latent clouds (n, m, k), and bursts (n, m, dim) of an isometric measurement with noise of the instrument."""
+    _, clouds = latent_bursts(n, m, k, std, seed)
+    bursts = clouds @ random_rotation(dim, seed)[:k]
+    return clouds, bursts + noise * np.random.RandomState(seed + 1).standard_normal(bursts.shape)
+
+
 def test_planted_noise_is_found_and_removed():
     noise = 0.002
-    _, clouds = latent_bursts(200, 400, 2, 0.01, 0)
-    bursts = clouds @ random_rotation(10, 0)[:2]
-    bursts += noise * np.random.RandomState(1).standard_normal(bursts.shape)
+    _, bursts = noisy_bursts(200, 400, 2, 10, 0.01, noise)
     raw = BurstStatistics.from_bursts(bursts, 2)
     assert raw.spectra.mean() == pytest.approx(1e-4 + noise**2, rel=0.01)
     for option in (noise, "estimate"):
         clean = BurstStatistics.from_bursts(bursts, 2, measurement_noise=option)
         assert clean.noise_variance == pytest.approx(noise**2, rel=0.02)
-        np.testing.assert_allclose(clean.spectra, raw.spectra - clean.noise_variance, rtol=1e-10)
+        # the two leading directions of 400 points lean towards the noise of the eight others
+        np.testing.assert_allclose(clean.spectra, raw.spectra - clean.noise_variance * (1 + 8 / 399), rtol=1e-10)
         np.testing.assert_allclose(clean.residuals, raw.residuals - 8 * clean.noise_variance, atol=0.3 * 8 * noise**2)
         assert np.all(clean.residuals >= 0)
         frames = np.einsum("nki,nki->nk", clean.frames()[0], raw.frames()[0])
@@ -459,20 +465,49 @@ def test_planted_noise_is_found_and_removed():
     assert raw.without_noise(None) is raw
 
 
-def test_noise_of_short_bursts_in_many_dimensions():
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("m", "k", "dim", "std"), [(6, 2, 17, 0.05), (20, 2, 50, 0.01), (20, 3, 50, 0.02), (100, 1, 5, 0.01)]
+)
+def test_noise_of_short_bursts_in_many_dimensions_is_unbiased(m, k, dim, std, seed):
     """With M near k the tangents swallow k of M − 1 degrees of freedom of the noise; the estimate knows that."""
     noise = 0.002
-    _, clouds = latent_bursts(2000, 6, 2, 0.05, 0)
-    bursts = clouds @ random_rotation(17, 0)[:2]
-    bursts += noise * np.random.RandomState(1).standard_normal(bursts.shape)
-    clean = BurstStatistics.from_bursts(bursts, 2, measurement_noise="estimate")
-    assert clean.noise_variance == pytest.approx(noise**2, rel=0.06)
+    clouds, bursts = noisy_bursts(2000, m, k, dim, std, noise, seed)
+    clean = BurstStatistics.from_bursts(bursts, k, measurement_noise="estimate")
+    assert clean.noise_variance == pytest.approx(noise**2, rel=0.04)
+    raw, pure = BurstStatistics.from_bursts(bursts, k), BurstStatistics.from_bursts(clouds, k)
+    # the tangents' variance, too, is that of the noise-free bursts; before the removal it was visibly more
+    excess = noise**2 * k * (1 + (dim - k) / (m - 1))
+    assert clean.spectra.sum(axis=1).mean() == pytest.approx(pure.spectra.sum(axis=1).mean(), abs=0.1 * excess)
+    assert raw.spectra.sum(axis=1).mean() - pure.spectra.sum(axis=1).mean() == pytest.approx(excess, rel=0.1)
+
+
+def test_noise_of_known_covariances_does_not_lean():
+    """Counts are infinite there: a covariance s² I + A Aᵀ gives back A Aᵀ exactly."""
+    A = linear_map(2, 6, 0)
+    covariances = np.tile(A.T @ A + 0.01 * np.eye(6), (12, 1, 1))
+    statistics = BurstStatistics.from_covariances(np.zeros((12, 6)), covariances, 2)
+    for option in (0.1, "estimate"):
+        clean = statistics.without_noise(option)
+        assert clean.noise_variance == pytest.approx(0.01)
+        np.testing.assert_allclose(outer(clean.tangents), np.tile(A.T @ A, (12, 1, 1)), atol=1e-12)
+        np.testing.assert_allclose(clean.residuals, 0, atol=1e-12)
 
 
 def test_noise_by_hand():
-    assert noise_from_spectra(np.array([1.0, 3.0, 50.0]), 5, 2) == 1.0
+    traces = np.array([1.0, 3.0, 50.0])
+    assert noise_from_spectra(traces, np.full(3, np.inf), 5, 2) == 1.0
+    assert noise_from_spectra(traces, np.full(3, 5.0), 5, 2) == 2.0  # half of 4 degrees of freedom are the tangents'
+    assert noise_from_spectra(traces, np.array([5.0, 11.0, 3.0]), 5, 2) == pytest.approx((2 + 3.75) / 2 / 3)
     with pytest.raises(BurstError, match="all D = 2 directions are tangent"):
-        noise_from_spectra(np.ones(3), 2, 2)
+        noise_from_spectra(np.ones(3), np.full(3, 10.0), 2, 2)
+
+
+def test_noise_of_the_shortest_bursts_cannot_be_seen():
+    _, bursts = planar_bursts(20, 3, dim=5)
+    with pytest.raises(BurstError, match="cannot be estimated from bursts of 3 points: k = 2 tangents take all"):
+        BurstStatistics.from_bursts(bursts, 2, measurement_noise="estimate")
+    BurstStatistics.from_bursts(bursts, 2, measurement_noise=1e-9)  # but it can be given
 
 
 @pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf, "guess"])

@@ -89,6 +89,6 @@ def _warnings(stretch: np.ndarray, median: float, floor: float) -> tuple[str, ..
     if median > max(FAR_FROM_FLOOR * floor, POOR_LOSS):
         return (
             f"held-out bursts are not white: the median whitening loss is {median:.2g}, where sampling alone explains "
-            f"{floor:.2g}. The embedding is not an isometry; try a larger n_components, smaller bursts, or more of them.",
+            f"{floor:.2g}. The embedding is not an isometry; try more components, smaller bursts, or more of them.",
         )
     return ()

@@ -10,7 +10,6 @@ import copy
 import hashlib
 import json
 import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pyloca._files import write_atomically
 from pyloca.diagnostics import Diagnostics
 from pyloca.errors import ModelFileError
 from pyloca.networks import MLP, Standardized
@@ -47,7 +47,7 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
         module = getattr(model, f"{name}_")
         networks[name] = _describe(module, own=getattr(model, name) is not None)
         arrays |= {f"{name}.{key}": value.numpy() for key, value in module.state_dict().items()}
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_STORED}
     if isinstance(model.random_state, (int, np.integer)):
         parameters["random_state"] = int(model.random_state)
@@ -96,24 +96,6 @@ def load_model(
     except Exception as error:  # the checksum fits, so this is a file of another make
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
     return model
-
-
-def write_atomically(path: Path, content: bytes) -> Path:
-    """Temporary file beside the target, fsync, rename: a crash leaves the old file or the new one, never half."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
 
 
 def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
@@ -184,7 +166,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
 def _digest(arrays: Arrays) -> str:
     digest = hashlib.sha256()
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name], order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -91,8 +91,8 @@ def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
 def _connected_graph(statistics: BurstStatistics, n_neighbors: int | None, rows: NDArray[np.int64]) -> BurstGraph:
     """The neighbour graph, denser where the default leaves a gap that is only a gap in the sampling.
 
-    Random points on a curve leave gaps that six neighbours do not cross. A bridge may be `BRIDGE` times the median edge;
-    what only a longer one would join lies apart.
+    Random points on a curve leave gaps that six neighbours do not cross. A bridge may be `BRIDGE` times the median
+    edge; what only a longer one would join lies apart.
     """
     start = n_neighbors or 4 * statistics.intrinsic_dim + 2
     for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):

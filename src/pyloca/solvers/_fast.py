@@ -30,13 +30,14 @@ __all__ = ["solve_fast"]
 
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever
 FIT_ITERATIONS = 200
-FIT_DECAY = {"encoder": 1e-3, "decoder": 1e-5}  # the alignment is noisy and must be smoothed; the means are not
+FIT_DECAY = {"encoder": 1e-3, "decoder": 1e-4}  # the alignment is noisy and must be smoothed; the means are not
 SEGMENT = 50  # iterations between two looks at the held-out bursts
 PATIENCE = 2  # such looks without gain end a stage
-WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 600
+WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 # Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
 # sampling floor of noisy data. Lowered stage by stage while that pays.
 DECAY_RATIOS = (3e-2, 3e-4, 3e-6)
+DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, so nothing would stop a descent
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting.
 SCORE_CAP = 5.0
@@ -66,6 +67,7 @@ class _Task:
     rows: Callable[[Tensor], Tensor]
     score: Callable[[Tensor], float]  # of the network's output on the held-out bursts
     iterations: int
+    ratios: tuple[float, ...]
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
 
 
@@ -90,7 +92,7 @@ class _FastSolver:
         self.shift = trained.means.mean(axis=0)
         spread = np.square(trained.means - self.shift).sum(axis=1).mean()
         self.scale = float(np.sqrt(spread / statistics.n_features))
-        self.monitor.expect(min(self.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
+        self.monitor.expect(min(self.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
         encoder = self._network(problem.encoder, statistics.n_features, d, problem.activation)
         decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
@@ -174,7 +176,7 @@ class _FastSolver:
             value = likelihood_pushed_with_gradient(output[1:])[0]
             return float((held_weights * torch.minimum(value, caps)).mean())
 
-        return _Task("whiten", kernel, train, held_out, loss, rows, score, WHITEN_ITERATIONS, self.tol)
+        return _Task("whiten", kernel, train, held_out, loss, rows, score, WHITEN_ITERATIONS, DECAY_RATIOS, self.tol)
 
     def _decoding(
         self, encoder: PushforwardKernel, decoder: PushforwardKernel, train: Tensor, held_out: Tensor
@@ -198,7 +200,10 @@ class _FastSolver:
 
         part = self._subset(inputs.shape[1])
         self._fit("decoder", decoder, inputs[:, torch.as_tensor(part)].contiguous(), loss(part), rows)
-        return _Task("decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, max(self.tol, 0.05))
+        gain = max(self.tol, 0.05)
+        return _Task(
+            "decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, DECODER_DECAY_RATIOS, gain
+        )
 
     def _signs(self, output: Tensor) -> Tensor:
         """Six random signs a residual: cotangents whose Gram matrix is, on average, that of all residuals."""
@@ -216,7 +221,7 @@ class _FastSolver:
         theta = task.kernel.theta.clone()
         best_score, best_theta, best_decay = np.inf, theta, 0.0
         last = self.iteration + task.iterations
-        for ratio in DECAY_RATIOS:
+        for ratio in task.ratios:
             before, stage_best, decay = best_score, np.inf, np.inf
             score = self._score(task)
             optimizer, idle = None, 0

@@ -1,0 +1,202 @@
+"""The command ``pyloca``. Data goes to stdout, words go to stderr, and exit codes say what went wrong.
+
+A new command is a function under ``@cli.command()`` with ``@debug_option``, that imports what it needs when it runs and
+lets pyloca's errors pass: `Commands` turns them into a message and an exit code.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import io
+import json
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from pyloca import __version__
+from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
+
+__all__ = ["cli", "main"]
+
+USAGE, INTERRUPTED, TERMINATED = 2, 130, 143
+EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
+DEBUG = "pyloca.debug"
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. Like KeyboardInterrupt no `Exception`, so that it passes what recovers from errors."""
+
+
+class MissingExtra(click.ClickException):
+    """A command needs a package that only an extra of pyloca brings."""
+
+    exit_code = USAGE
+
+
+class Commands(click.Group):
+    """A group that suggests a command for a misspelt one, and answers every error with its exit code."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may be meant."""
+        if self.get_command(ctx, args[0]) is None:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(self.list_commands(ctx))}."
+            ctx.fail(f"No such command '{args[0]}'. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; see the exit codes in the help."""
+        with _short_warnings():
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+                raise  # click deals with these
+            except (KeyboardInterrupt, Terminated, Exception) as error:
+                if ctx.meta.get(DEBUG):
+                    traceback.print_exc()
+                message, code = _explain(error)
+                click.echo(message, err=True)
+                ctx.exit(code)
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted.", INTERRUPTED
+    if isinstance(error, Terminated):
+        return "Terminated.", TERMINATED
+    for kind, code in EXIT_CODES.items():
+        if isinstance(error, kind):
+            return f"Error: {error}", code
+    if isinstance(error, (PylocaError, OSError)):
+        return f"Error: {error}", 1
+    return f"Error: {type(error).__name__}: {error} (this is a defect of pyloca; --debug shows where)", 1
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Warnings without the line of source that Python adds; doubts about a result are always shown."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TrustWarning)
+        warnings.showwarning = show
+        yield
+
+
+def require(module: str, extra: str) -> None:
+    """Stop before any work when an optional package is missing."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(f"this needs {module}, which is not installed: pip install 'pyloca[{extra}]'")
+
+
+def make_directory(path: Path) -> None:
+    """Make an output directory, or say before any work that this cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot make the directory '{path}' ({error.strerror})."
+        raise click.BadParameter(reason, param_hint="'-o' / '--output'") from error
+    if not os.access(path, os.W_OK):
+        raise click.BadParameter(f"cannot write into the directory '{path}'.", param_hint="'-o' / '--output'")
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[DEBUG] = True
+
+
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_set_debug,
+    help="Show a traceback when something goes wrong.",
+)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge, 5 bad model file, 130 interrupted, "
+    "143 terminated, 1 anything else.",
+)
+@click.version_option(__version__, prog_name="pyloca", message="%(prog)s %(version)s")
+@debug_option
+def cli() -> None:
+    """Standardized coordinates from bursts of measurements."""
+
+
+@cli.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Directory for the pictures.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),  # what numpy takes
+    metavar="INTEGER",
+    default=0,
+    show_default=True,
+    help="Seed of the data and of the fits.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write the results to stdout as JSON.")
+@debug_option
+def demo(output: Path, seed: int, as_json: bool) -> None:
+    """Fit two examples of the paper and draw them.
+
+    A Wi-Fi floor plan, recovered from signal strengths alone, and the paper's mushroom, each compared with the truth,
+    which LOCA does not see. Takes a minute or two.
+    """
+    require("matplotlib", "report")
+    make_directory(output)
+    from pyloca.demo import run_demo, table
+
+    results = list(run_demo(output, seed, lambda text: click.echo(text, err=True)))
+    if as_json:
+        facts = {"pyloca": __version__, "seed": seed, "results": [asdict(result) for result in results]}
+        click.echo(json.dumps(facts, indent=2))
+    click.echo(f"\n{table(results)}", err=as_json)
+    click.echo(
+        "\nStress is the mean over all pairs of points of the squared difference between their distance in the "
+        "embedding\nand the true one; the typical error is its root. Nothing was scaled.\n"
+        f"Pictures: {', '.join(result.picture for result in results)}",
+        err=True,
+    )
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that lacks them
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        cli(prog_name="pyloca")
+    except (Terminated, Exception) as error:  # outside a command, such as help that goes to a full disk
+        message, code = _explain(error)
+        click.echo(message, err=True)
+        sys.exit(code)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated

@@ -1,0 +1,555 @@
+"""The optimiser against SciPy, and the fast solver: it fits, stops when told, keeps the best, touches nothing else."""
+
+import copy
+import io
+import sys
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from torch import nn
+
+from helpers import (
+    assert_same_up_to_rigid_motion,
+    planar_bursts,
+    planar_statistics,
+    short_fit,
+    smooth_map,
+    smooth_statistics,
+    tiny_loca,
+)
+from pyloca import LOCA, Bursts, datasets
+from pyloca.errors import ConvergenceError
+from pyloca.geometry import BurstStatistics
+from pyloca.metrics import stress
+from pyloca.networks import MLP, pushforward
+from pyloca.solvers import Monitor, StopTraining, _fast
+from pyloca.solvers._quasi_newton import LBFGS
+
+# -- L-BFGS -----------------------------------------------------------------------------------------------------
+
+
+def quadratic(condition=1e4, dim=40, seed=0):
+    """½ xᵀ A x − bᵀ x with eigenvalues of A from 1 to `condition`; the function, A and the minimum."""
+    random = np.random.RandomState(seed)
+    basis = np.linalg.qr(random.standard_normal((dim, dim)))[0]
+    A = torch.tensor(basis * np.geomspace(1, condition, dim) @ basis.T)
+    b = torch.tensor(random.standard_normal(dim))
+
+    def function(x):
+        return float(0.5 * x @ A @ x - b @ x), A @ x - b
+
+    return function, A, torch.linalg.solve(A, b)
+
+
+def rosenbrock(x):
+    with torch.enable_grad():
+        y = x.clone().requires_grad_()
+        value = (100 * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2).sum()
+        return value.item(), torch.autograd.grad(value, y)[0]
+
+
+def minimise(function, start, *, preconditioner=None, steps=500, tol=1e-9):
+    optimizer = LBFGS(function, start)
+    optimizer.preconditioner = preconditioner
+    for _ in range(steps):
+        if not optimizer.step() or optimizer.gradient.norm() < tol:
+            break
+    return optimizer
+
+
+def scipy_minimum(function, start):
+    def flat(x):
+        value, gradient = function(torch.tensor(x))
+        return value, gradient.numpy()
+
+    options = {"maxiter": 5000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-10}
+    return scipy.optimize.minimize(flat, start.numpy(), jac=True, method="L-BFGS-B", options=options)
+
+
+def test_a_quadratic_as_scipy_does_it():
+    function, _, minimum = quadratic()
+    start = torch.zeros(40, dtype=torch.float64)
+    ours, theirs = minimise(function, start), scipy_minimum(function, start)
+    np.testing.assert_allclose(ours.theta, minimum, atol=1e-5)
+    np.testing.assert_allclose(ours.theta, theirs.x, atol=1e-5)
+    assert ours.value <= theirs.fun + 1e-12
+    assert ours.n_evaluations < 3 * theirs.nfev
+
+
+@pytest.mark.parametrize("dim", [2, 5, 20])
+def test_rosenbrock_as_scipy_does_it(dim):
+    start = torch.full((dim,), 0.5, dtype=torch.float64)
+    start[0] = -1.2 if dim == 2 else 0.5
+    ours, theirs = minimise(rosenbrock, start), scipy_minimum(rosenbrock, start)
+    np.testing.assert_allclose(ours.theta, np.ones(dim), atol=1e-8)
+    np.testing.assert_allclose(ours.theta, theirs.x, atol=1e-4)
+    assert ours.n_evaluations < 3 * theirs.nfev
+
+
+def test_every_step_satisfies_the_wolfe_conditions():
+    optimizer = LBFGS(rosenbrock, torch.tensor([-1.2, 1.0], dtype=torch.float64))
+    for _ in range(20):
+        theta, value, gradient = optimizer.theta, optimizer.value, optimizer.gradient
+        assert optimizer.step()
+        move = optimizer.theta - theta
+        assert optimizer.value <= value + 1e-4 * float(gradient @ move) + 1e-15
+        assert float(optimizer.gradient @ move) >= 0.9 * float(gradient @ move)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
+def test_a_preconditioner_needs_the_right_shape_only(size):
+    """The same minimum in far fewer evaluations, however wrong the preconditioner's size."""
+    function, A, minimum = quadratic()
+    inverse = size * torch.linalg.inv(A + 0.1 * torch.eye(40))
+    start = torch.ones(40, dtype=torch.float64)
+    plain = minimise(function, start, tol=1e-6)
+    helped = minimise(function, start, preconditioner=lambda q: inverse @ q, tol=1e-6)
+    np.testing.assert_allclose(helped.theta, minimum, atol=1e-6)
+    np.testing.assert_allclose(plain.theta, minimum, atol=1e-6)
+    assert helped.n_evaluations < 0.3 * plain.n_evaluations
+
+
+def test_a_preconditioner_may_change_on_the_way():
+    function, A, minimum = quadratic(1e6)
+    optimizer = LBFGS(function, torch.ones(40, dtype=torch.float64))
+    for i in range(60):
+        inverse = torch.linalg.inv(A + 10.0 ** (3 - i % 4) * torch.eye(40))
+        optimizer.preconditioner = lambda q, inverse=inverse: inverse @ q
+        if optimizer.gradient.norm() < 1e-8 or not optimizer.step():
+            break
+    np.testing.assert_allclose(optimizer.theta, minimum, atol=1e-6)
+
+
+@pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_only_shortens_the_step(beyond):
+    """50 x² − log x, which is nothing at x ≤ 0, where the first step leads."""
+    trials = []
+
+    def function(x):
+        trials.append(float(x))
+        if float(x) <= 0:
+            return beyond, torch.full_like(x, beyond)
+        return float(50 * x**2 - x.log()), 100 * x - 1 / x
+
+    optimizer = minimise(function, torch.tensor([0.5], dtype=torch.float64))
+    assert min(trials) < 0
+    assert float(optimizer.theta) == pytest.approx(0.1, abs=1e-8)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_start_that_is_not_finite_is_refused(value):
+    with pytest.raises(ConvergenceError, match=f"the loss is {value} at the start of training"):
+        LBFGS(lambda x: (value, x), torch.ones(2, dtype=torch.float64))
+
+
+def test_at_the_minimum_there_is_no_step():
+    function, _, _ = quadratic(10)
+    optimizer = minimise(function, torch.zeros(40, dtype=torch.float64), tol=0)
+    before = optimizer.theta.clone()
+    assert not optimizer.step()
+    assert torch.equal(optimizer.theta, before)
+    flat = LBFGS(lambda x: (1.0, torch.zeros_like(x)), torch.ones(3, dtype=torch.float64))
+    assert not flat.step()
+
+
+def test_the_start_is_left_alone_and_a_restart_goes_on():
+    function, A, _ = quadratic(10)
+    start = torch.zeros(40, dtype=torch.float64)
+    optimizer = LBFGS(function, start)
+    optimizer.preconditioner = torch.clone
+    for _ in range(5):
+        optimizer.step()
+    assert torch.equal(start, torch.zeros(40, dtype=torch.float64))
+    theta = optimizer.theta.clone()
+    shift = torch.ones(40, dtype=torch.float64)
+    optimizer.restart(lambda x: (float(0.5 * (x - shift) @ A @ (x - shift)), A @ (x - shift)))
+    assert torch.equal(optimizer.theta, theta)
+    assert optimizer.preconditioner is torch.clone
+    assert optimizer.value == pytest.approx(float(0.5 * (theta - shift) @ A @ (theta - shift)))
+    for _ in range(200):
+        optimizer.step()
+    np.testing.assert_allclose(optimizer.theta, shift, atol=1e-5)
+
+
+# -- Monitor ----------------------------------------------------------------------------------------------------
+
+
+def test_every_callback_sees_every_record_and_only_true_stops():
+    seen = []
+    monitor = Monitor([lambda r: seen.append(("a", r)) or "yes", lambda r: seen.append(("b", r)) or 1])
+    monitor.record("whiten", 50, loss=1.0)
+    assert [name for name, _ in seen] == ["a", "b"]
+    assert seen[0][1] == monitor.history[0]
+    seen[0][1]["loss"] = 7.0  # a callback gets a copy
+    assert monitor.history[0]["loss"] == 1.0
+    stopping = Monitor([lambda r: True, lambda r: seen.append(("c", r))])
+    with pytest.raises(StopTraining):
+        stopping.record("whiten", 50, loss=1.0)
+    assert seen[-1][0] == "c"
+    assert len(stopping.history) == 1
+
+
+def test_words_go_to_stderr_and_only_when_asked_for(capsys, caplog):
+    quiet, loud = Monitor(), Monitor(verbose=1)
+    with caplog.at_level("INFO", logger="pyloca"):
+        for monitor in (quiet, loud):
+            monitor.expect(10)
+            monitor.advance()
+            monitor.record("whiten", 10, loss=0.25)
+            monitor.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("whiten 10: loss 0.25 (")
+    assert err.count("\n") == len(caplog.records) == 1
+
+
+def test_a_terminal_gets_a_progress_bar(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monitor = Monitor(verbose=1)
+    monitor.expect(10)
+    monitor.advance(4)
+    monitor.record("whiten", 4, loss=0.25)
+    monitor.close()
+    assert "LOCA" in terminal.getvalue()
+    assert "whiten" in terminal.getvalue()
+
+
+# -- the fast solver: a whole fit -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mushroom_fit():
+    """One fit with every default, which several tests look at."""
+    data = datasets.mushroom(200, 30)
+    return data, LOCA(2, burst_std=data.burst_std, random_state=0).fit(data.bursts)
+
+
+def naive_grams(encoder, statistics, burst_std):
+    """G_i = T_i T_iᵀ (N, k, k), T_i the tangents through the encoder's Jacobian, divided by σ."""
+    jacobians = (
+        torch.func.vmap(torch.func.jacrev(encoder))(torch.tensor(statistics.means)).detach().numpy()
+    )  # (N, d, D)
+    pushed = np.einsum("nkD,ndD->nkd", statistics.tangents, jacobians) / burst_std
+    return np.einsum("nkd,nld->nkl", pushed, pushed)
+
+
+def whitening_score(model, statistics):
+    """The held-out score by its definition: likelihood, capped at 5 sampling floors a burst, weighted by M − 1."""
+    held_out = statistics[model.validation_indices_]
+    gram = naive_grams(model.encoder_, held_out, model.burst_std_)
+    k = gram.shape[1]
+    loss = np.trace(gram, axis1=1, axis2=2) - np.linalg.slogdet(gram)[1] - k
+    return np.mean(held_out.weights * np.minimum(loss, 5 * k * (k + 1) / 2 / (held_out.counts - 1)))
+
+
+def decoding_score(model, statistics):
+    """Mean over held-out bursts of ‖y − γ(ρ(y))‖², and a hundredth of the same on tangents, all in unit size."""
+    held_out = statistics[model.validation_indices_]
+    scale, out_scale = float(model.encoder_.in_scale), float(model.encoder_.out_scale)
+    means, tangents = torch.tensor(held_out.means), torch.tensor(held_out.tangents)
+    value, pushed = pushforward(nn.Sequential(model.encoder_, model.decoder_), means, tangents)
+    value, pushed = (value - means).detach().numpy(), (pushed - tangents).detach().numpy()
+    unit = out_scale / (scale * model.burst_std_)
+    return np.mean(np.square(value / scale).sum(axis=1) + 0.01 * np.square(unit * pushed).sum(axis=(1, 2)))
+
+
+def losses(model, stage):
+    return [record["validation_loss"] for record in model.history_ if record["stage"] == stage]
+
+
+def test_the_mushroom_is_found(mushroom_fit):
+    data, model = mushroom_fit
+    assert model.converged_
+    assert stress(data.X, model.embedding_) < 1e-3
+    assert stress(data.X, model.transform(data.Y)) < 1e-3
+    assert np.square(model.inverse_transform(model.transform(data.Y)) - data.Y).sum(axis=1).mean() < 1e-4
+    assert model.diagnostics_.warnings == ()
+
+
+def test_the_embedding_of_the_training_bursts_is_centred(mushroom_fit):
+    data, model = mushroom_fit
+    train = np.setdiff1d(np.arange(len(data.bursts)), model.validation_indices_)
+    np.testing.assert_allclose(model.embedding_[train].mean(axis=0), 0, atol=1e-12)
+
+
+def test_the_best_held_out_weights_are_restored(mushroom_fit):
+    data, model = mushroom_fit
+    statistics = BurstStatistics.from_bursts(data.bursts, 2)
+    whiten, decode = losses(model, "whiten"), losses(model, "decode")
+    assert whiten[-1] > min(whiten)  # otherwise this shows nothing
+    assert whitening_score(model, statistics) == pytest.approx(min(whiten), rel=1e-9)
+    assert decoding_score(model, statistics) == pytest.approx(min(decode), rel=1e-6)
+
+
+def test_history_tells_the_whole_story(mushroom_fit):
+    _, model = mushroom_fit
+    stages = [record["stage"] for record in model.history_]
+    assert list(dict.fromkeys(stages)) == ["fit encoder", "whiten", "fit decoder", "decode"]
+    assert stages == sorted(stages, key=["fit encoder", "whiten", "fit decoder", "decode"].index)
+    assert all(np.diff([record["iteration"] for record in model.history_]) > 0)
+    assert all(np.diff([record["seconds"] for record in model.history_]) >= 0)
+    assert model.n_iter_ == model.history_[-1]["iteration"]
+    for record in model.history_:
+        extra = {"validation_loss", "decay"} if record["stage"] in {"whiten", "decode"} else set()
+        assert set(record) == {"stage", "iteration", "seconds", "loss"} | extra
+        assert all(np.isfinite(value) for name, value in record.items() if name != "stage")
+
+
+def test_the_decay_is_lowered_stage_by_stage(mushroom_fit):
+    _, model = mushroom_fit
+    for stage in ("whiten", "decode"):
+        decays = [record["decay"] for record in model.history_ if record["stage"] == stage]
+        assert all(np.diff(decays) <= 0)
+        assert len(set(decays)) > 1 or stage == "decode"
+
+
+def test_exact_jacobians_of_a_smooth_map():
+    """Without noise nothing limits the fit but the network and its time."""
+    X, statistics = smooth_statistics()
+    model = LOCA(2, burst_std=1.0, random_state=0, max_iter=300).fit(statistics)
+    assert stress(X, model.embedding_) < 1e-5
+    assert_same_up_to_rigid_motion(model.embedding_, X, 0.02)
+    new = np.random.RandomState(9).uniform(-0.9, 0.9, size=(200, 2))
+    assert stress(new, model.transform(smooth_map(new))) < 1e-5
+
+
+def test_a_linear_measurement_without_noise_is_solved_to_rounding():
+    X, statistics = planar_statistics(60)
+    model = LOCA(2, burst_std=1.0, random_state=0, hidden_layers=()).fit(statistics)
+    assert model.converged_
+    assert_same_up_to_rigid_motion(model.embedding_, X, 1e-6)
+    np.testing.assert_allclose(model.inverse_transform(model.embedding_), statistics.means, atol=1e-6)
+
+
+def test_a_curved_surface_needs_more_components_than_tangents():
+    """A cap of the unit sphere through its projection: k = D = 2, d = 3."""
+    random = np.random.RandomState(0)
+    x = random.standard_normal((800, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x = x[x[:, 2] < -0.2][:200]
+    # an orthonormal tangent frame (3, 2) through the Jacobian of (x₀, x₁) / (1 − x₂)
+    frames = np.linalg.svd(x[:, None])[2][:, 1:].transpose(0, 2, 1)
+    project = np.zeros((len(x), 2, 3))
+    project[:, 0, 0] = project[:, 1, 1] = 1 / (1 - x[:, 2])
+    project[:, :, 2] = x[:, :2] / (1 - x[:, 2:]) ** 2
+    statistics = BurstStatistics.from_jacobians(x[:, :2] / (1 - x[:, 2:]), project @ frames)
+    model = LOCA(3, burst_std=1.0, random_state=0, max_iter=300).fit(statistics)
+    assert stress(x, model.embedding_) < 1e-3
+    assert model.embedding_.shape == (200, 3)
+    assert model.intrinsic_dim_ == 2
+
+
+# -- the fast solver: what it can be given ----------------------------------------------------------------------
+
+
+def test_statistics_in_place_of_bursts_change_nothing():
+    _, bursts = planar_bursts(60, 30)
+    raw = short_fit(tiny_loca(), bursts)
+    compressed = short_fit(tiny_loca(), BurstStatistics.from_bursts(bursts, 2))
+    np.testing.assert_array_equal(raw.embedding_, compressed.embedding_)
+    assert raw.score(bursts) == compressed.score(BurstStatistics.from_bursts(bursts, 2))
+
+
+def test_a_list_of_equal_bursts_is_the_array():
+    _, bursts = planar_bursts(40, 20)
+    expected = short_fit(tiny_loca(), bursts).embedding_
+    for given in (list(bursts), Bursts(bursts), Bursts.from_ragged(bursts.reshape(-1, 3), np.arange(41) * 20)):
+        np.testing.assert_array_equal(short_fit(tiny_loca(), given).embedding_, expected)
+
+
+def test_ragged_bursts():
+    X, bursts = planar_bursts(100, 60)
+    counts = np.random.RandomState(0).randint(10, 61, size=100)
+    model = tiny_loca(max_iter=300).fit([burst[:m] for burst, m in zip(bursts, counts, strict=True)])
+    assert stress(X, model.embedding_) < 5e-3
+    assert model.intrinsic_dim_ == 2
+
+
+def test_all_bursts_are_trained_on_when_none_are_held_out():
+    X, bursts = planar_bursts(60, 100)
+    model = tiny_loca(validation_fraction=0, max_iter=300).fit(bursts)
+    assert len(model.validation_indices_) == 0
+    assert stress(X, model.embedding_) < 5e-3
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "softplus", "elu", "leaky_relu"])
+def test_every_activation_trains(activation):
+    X, bursts = planar_bursts(60, 100)
+    model = tiny_loca(activation=activation, max_iter=250).fit(bursts)
+    assert stress(X, model.embedding_) < 5e-3
+
+
+def own_modules(seed=0):
+    torch.manual_seed(seed)
+    encoder = nn.Sequential(nn.Linear(3, 20), nn.Tanh(), nn.Linear(20, 2))
+    return encoder, nn.Sequential(nn.Linear(2, 20), nn.Tanh(), nn.Linear(20, 3))
+
+
+def test_modules_of_your_own_are_trained_as_copies():
+    X, statistics = smooth_statistics()
+    encoder, decoder = own_modules()
+    before = copy.deepcopy([encoder.state_dict(), decoder.state_dict()])
+    model = LOCA(2, burst_std=1.0, random_state=0, encoder=encoder, decoder=decoder, max_iter=1000).fit(statistics)
+    for module, state in zip((encoder, decoder), before, strict=True):
+        assert all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
+        assert all(p.dtype == torch.float32 and p.requires_grad and p.grad is None for p in module.parameters())
+        assert module.training
+    assert isinstance(model.encoder_.network, nn.Sequential)
+    assert isinstance(model.decoder_.network, nn.Sequential)
+    assert stress(X, model.embedding_) < 1e-4
+    np.testing.assert_allclose(model.inverse_transform(model.embedding_), statistics.means, atol=0.1)
+
+
+def test_a_module_of_your_own_starts_from_the_alignment():
+    """The first stage must bring it near the aligned picture: from random weights the whitening may end in a fold."""
+    _, statistics = smooth_statistics()
+    for seed in range(3):
+        encoder, _ = own_modules(seed)
+        model = short_fit(LOCA(2, burst_std=1.0, random_state=0, encoder=encoder, max_iter=200), statistics)
+        fit = [record["loss"] for record in model.history_ if record["stage"] == "fit encoder"]
+        assert model.history_[0]["iteration"] == 50
+        assert fit[-1] < 0.5
+
+
+def test_a_module_of_your_own_like_ours_gives_the_same_model():
+    """An MLP in disguise goes through torch.func, without preconditioner: the loss that it reports is the same one."""
+
+    class Disguised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.inner = MLP(3, (8,), 2, skip=True)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    _, bursts = planar_bursts(60, 30)
+    model = short_fit(tiny_loca(encoder=Disguised(), max_iter=300), bursts)
+    statistics = BurstStatistics.from_bursts(bursts, 2)
+    assert min(losses(model, "whiten")) == pytest.approx(whitening_score(model, statistics), rel=1e-9)
+
+
+# -- the fast solver: when it stops -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_iter", [1, 49, 50, 51, 230, 420, 700])
+def test_max_iter_counts_over_all_stages(max_iter):
+    _, bursts = planar_bursts(60, 30)
+    seen = []
+    model = short_fit(tiny_loca(max_iter=max_iter, tol=0, callbacks=[seen.append]), bursts)
+    assert model.n_iter_ <= max_iter
+    if not model.converged_:
+        assert model.n_iter_ == max_iter
+    if max_iter < 300:
+        assert not model.converged_
+    assert seen == model.history_
+    assert np.isfinite(model.transform(bursts[0])).all()
+    assert np.isfinite(model.inverse_transform(model.embedding_)).all()
+
+
+@pytest.mark.parametrize("stage", ["fit encoder", "whiten", "fit decoder", "decode"])
+def test_a_callback_stops_the_training(stage):
+    X, bursts = planar_bursts(60, 100)
+    model = short_fit(tiny_loca(max_iter=None, callbacks=[lambda record: record["stage"] == stage]), bursts)
+    assert not model.converged_
+    assert [record["stage"] for record in model.history_].count(stage) == 1
+    assert model.history_[-1]["stage"] == stage
+    assert np.isfinite(model.inverse_transform(model.embedding_)).all()
+    assert stress(X, model.embedding_) < (5e-2 if stage == "fit encoder" else 5e-3)
+
+
+def test_a_stop_in_the_middle_leaves_the_best_weights():
+    _, bursts = planar_bursts(60, 12)
+    statistics = BurstStatistics.from_bursts(bursts, 2)
+    worse = []
+
+    def stop_after_a_loss(record):
+        if record["stage"] == "whiten":
+            worse.append(record["validation_loss"])
+        return worse[-1] > min(worse) if worse else False
+
+    model = short_fit(tiny_loca(max_iter=None, hidden_layers=(30,), callbacks=[stop_after_a_loss]), bursts)
+    assert worse[-1] > min(worse)
+    assert model.history_[-1]["stage"] == "whiten"
+    assert whitening_score(model, statistics) == pytest.approx(min(worse), rel=1e-9)
+
+
+def test_an_error_in_a_callback_is_the_users():
+    def fail(record):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tiny_loca(callbacks=[fail]).fit(planar_bursts(40, 20)[1])
+
+
+def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
+    monkeypatch.setattr(_fast, "STAGED_BURSTS", 60)
+    X, bursts = planar_bursts(150, 30)
+    seen = set()
+    evaluate = _fast._Evaluation.__call__
+
+    def spy(self, theta):
+        seen.add(self.n)
+        return evaluate(self, theta)
+
+    monkeypatch.setattr(_fast._Evaluation, "__call__", spy)
+    model = tiny_loca(max_iter=None).fit(bursts)
+    assert {60, 135} <= seen
+    assert stress(X, model.embedding_) < 5e-3
+    finish = losses(model, "whiten")[-_fast.FINISH_ITERATIONS // _fast.SEGMENT :]
+    assert whitening_score(model, BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(min(finish), rel=1e-9)
+
+
+def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
+    scores = iter([1.0, np.nan])
+    monkeypatch.setattr(_fast._FastSolver, "_score", lambda self, task: next(scores))
+    with pytest.raises(ConvergenceError, match="the held-out loss became nan in stage 'whiten'"):
+        tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
+
+
+# -- the fast solver: what must not matter ----------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits():
+    _, bursts = planar_bursts(60, 30)
+    first, second = (short_fit(tiny_loca(max_iter=500), bursts) for _ in range(2))
+    np.testing.assert_array_equal(first.embedding_, second.embedding_)
+    np.testing.assert_array_equal(
+        first.inverse_transform(first.embedding_), second.inverse_transform(second.embedding_)
+    )
+    clock = {"seconds": 0.0}
+    assert [record | clock for record in first.history_] == [record | clock for record in second.history_]
+    other = short_fit(tiny_loca(random_state=1, max_iter=500), bursts)
+    assert not np.array_equal(first.embedding_, other.embedding_)
+
+
+def test_a_random_state_object_is_used_up():
+    _, bursts = planar_bursts(40, 20)
+    random = np.random.RandomState(0)
+    first, second = (short_fit(tiny_loca(random_state=random), bursts) for _ in range(2))
+    assert not np.array_equal(first.embedding_, second.embedding_)
+    np.testing.assert_array_equal(first.embedding_, short_fit(tiny_loca(random_state=0), bursts).embedding_)
+
+
+@pytest.mark.parametrize("solver", ["fast", "paper"])
+def test_a_fit_leaves_global_random_states_and_threads_alone(solver):
+    _, bursts = planar_bursts(40, 20)
+    torch.manual_seed(5)
+    np.random.seed(5)
+    before = torch.random.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()
+    short_fit(tiny_loca(solver=solver, max_iter=3), bursts)
+    assert torch.equal(torch.random.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
+    assert torch.get_num_threads() == before[2]
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_the_data_is_left_alone():
+    _, bursts = planar_bursts(40, 20)
+    before = bursts.copy()
+    short_fit(tiny_loca(), bursts)
+    np.testing.assert_array_equal(bursts, before)
