@@ -163,6 +163,16 @@ def test_a_closed_curve_in_the_plane():
     assert_same_up_to_rigid_motion(found.positions, circle, 0.03)
 
 
+def test_random_gaps_do_not_open_a_closed_curve():
+    """A gap that the nearest neighbours do not cross leaves a ring connected, and yet cut: geodesics go round."""
+    for seed in range(8):
+        angle = np.sort(np.random.RandomState(seed).uniform(0, 2 * np.pi, size=200))
+        circle, tangent = np.c_[np.cos(angle), np.sin(angle)], np.c_[-np.sin(angle), np.cos(angle)]
+        found = align(BurstStatistics.from_jacobians(circle, tangent[:, :, None]), 2, burst_std=1.0)
+        ends = np.linalg.norm(found.positions - np.roll(found.positions, 1, axis=0), axis=1)
+        assert ends.max() < 1, f"torn with seed {seed}"
+
+
 # -- what must not matter ---------------------------------------------------------------------------------------
 
 

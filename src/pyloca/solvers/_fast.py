@@ -32,7 +32,7 @@ MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ev
 FIT_ITERATIONS = 200
 FIT_DECAY = {"encoder": 1e-3, "decoder": 1e-4}  # the alignment is noisy and must be smoothed; the means are not
 SEGMENT = 50  # iterations between two looks at the held-out bursts
-PATIENCE = 2  # such looks without gain end a stage
+PATIENCE = 1  # such looks without gain end a stage
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 # Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
 # sampling floor of noisy data. Lowered stage by stage while that pays.
@@ -77,7 +77,7 @@ class _FastSolver:
         self.random = np.random.RandomState(problem.seed)
         self.generator = torch.Generator().manual_seed(problem.seed)
         self.budget = MAX_ITER if problem.max_iter is None else problem.max_iter
-        self.tol = 5e-3 if problem.tol is None else problem.tol
+        self.tol = 1e-2 if problem.tol is None else problem.tol
         self.iteration = 0
         self.converged = True
         # Without held-out bursts the training bursts stand in for them.

@@ -1,0 +1,46 @@
+"""Run benchmarks by name."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import torch
+
+from benchmarks import accuracy, evaluation, growth, limit, profile, speed, unseen
+
+COMMANDS = {
+    "accuracy": accuracy.run,
+    "unseen": unseen.run,
+    "speed": speed.run,
+    "growth": growth.run,
+    "evaluation": evaluation.run,
+    "profile": profile.run,
+    "limit": limit.run,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="+", choices=[*COMMANDS, "all"])
+    parser.add_argument("--seeds", default="0-9", help="such as 0-9 or 3,5 (default: 0-9)")
+    parser.add_argument("--threads", type=int, default=None, help="threads of PyTorch (default: its own choice)")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    names = list(COMMANDS) if "all" in options.names else options.names
+    # a list: every benchmark runs, also after one has missed its bar
+    held = [COMMANDS[name](_seeds(options.seeds)) for name in names]
+    return 0 if all(held) else 1
+
+
+def _seeds(text: str) -> list[int]:
+    seeds: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        seeds += range(int(low), int(high or low) + 1)
+    return seeds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""The house: who may import whom, what is public, and that importing does nothing else."""
+
+import ast
+import importlib
+import importlib.metadata
+import pkgutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pyloca
+from pyloca import errors
+
+SOURCE = Path(pyloca.__file__).parent
+
+# From the ground up, as docs and code are read: a module imports only what lies on a floor before its own. Modules of
+# one floor do not know each other. "pyloca" is the package's own __init__.
+FLOORS = [
+    {"errors", "_files"},
+    {"bursts"},
+    {"geometry"},
+    {"alignment"},
+    {"networks", "objectives"},
+    {"diagnostics"},
+    {"solvers"},
+    {"estimator"},
+    {"modelfile", "selection", "matching", "baselines", "metrics", "datasets"},
+    {"pyloca"},
+    {"experiments"},
+    {"plots", "report"},
+    {"demo"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
+# (importer, imported): why it may look up. Only inside functions.
+UPWARD_IN_FUNCTIONS = {
+    ("estimator", "modelfile"): "LOCA.save and LOCA.load are methods for the user's sake; the work is done a floor up",
+}
+
+
+def modules():
+    return sorted(path for path in SOURCE.rglob("*.py"))
+
+
+def top(path):
+    """The floor's name of a source file: its first folder, or itself."""
+    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return "pyloca" if part == "__init__" else part
+
+
+def imports(tree):
+    """(name of the floor, line, inside a function?) of every import of pyloca in the file, however indented."""
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative imports hide the floor"
+            parent = node.module == "pyloca"
+            names = [f"pyloca.{alias.name}" for alias in node.names] if parent else [node.module]
+        for name in names:
+            package, *rest = name.split(".")
+            if package == "pyloca":
+                floor = rest[0] if rest and rest[0] in LEVEL else "pyloca"
+                yield floor, node.lineno, id(node) in inside
+
+
+def test_every_module_has_a_floor():
+    assert {top(path) for path in modules()} <= set(LEVEL)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path):
+    importer = top(path)
+    for imported, line, in_function in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        if imported == importer or (in_function and (importer, imported) in UPWARD_IN_FUNCTIONS):
+            continue
+        assert LEVEL[imported] < LEVEL[importer], f"{path.name}:{line}: {importer} may not import {imported}"
+
+
+def test_the_allowed_exceptions_exist():
+    """An exception that nobody needs any more is taken back."""
+    found = set()
+    for path in modules():
+        for imported, _, in_function in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if in_function and LEVEL[imported] >= LEVEL[top(path)] and imported != top(path):
+                found.add((top(path), imported))
+    assert found == set(UPWARD_IN_FUNCTIONS)
+
+
+def test_an_upward_import_would_be_seen():
+    tree = ast.parse(
+        "import pyloca.estimator\nfrom pyloca import LOCA, datasets\ndef f():\n    from pyloca.cli import x"
+    )
+    assert list(imports(tree)) == [
+        ("estimator", 1, False),
+        ("pyloca", 2, False),
+        ("datasets", 2, False),
+        ("cli", 4, True),
+    ]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_unpickles(path):
+    """No file that a user opens may run code: not pickle, nor what calls it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        assert not {"pickle", "joblib", "dill", "shelve", "marshal"} & {name.split(".")[0] for name in names}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load":
+            called = ast.unparse(node.func)
+            assert called != "torch.load"
+            if called in {"np.load", "numpy.load"}:
+                assert any(k.arg == "allow_pickle" and ast.unparse(k.value) == "False" for k in node.keywords)
+
+
+# -- import pyloca ----------------------------------------------------------------------------------------------
+
+
+def run_fresh(code):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_import_does_nothing_else():
+    """No warning, word, log handler, seed, thread, environment variable or plotting library; not even the CLI."""
+    done = run_fresh(
+        """
+        import logging, os, random, signal, sys, threading, warnings
+        import numpy as np
+        import scipy.sparse.linalg, sklearn.base, sklearn.utils.validation, tqdm.auto, safetensors.numpy
+        import torch
+
+        def state():
+            return {
+                "handlers": list(logging.getLogger().handlers),
+                "level": logging.getLogger().level,
+                "seed": torch.initial_seed(),
+                "torch": torch.random.get_rng_state().tolist(),
+                "numpy": np.random.get_state()[1].tolist(),
+                "random": random.getstate(),
+                "threads": (torch.get_num_threads(), torch.get_num_interop_threads(), threading.active_count()),
+                "dtype": torch.get_default_dtype(),
+                "deterministic": torch.are_deterministic_algorithms_enabled(),
+                "grad": torch.is_grad_enabled(),
+                "print": np.get_printoptions(),
+                "errors": np.geterr(),
+                "environment": dict(os.environ),
+                "signals": [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)],
+                "filters": list(warnings.filters),
+                "folder": os.getcwd(),
+            }
+
+        before, known = state(), set(sys.modules)
+        import pyloca
+        after = state()
+        for name in before:
+            assert before[name] == after[name], name
+        loggers = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "pyloca"]
+        assert all(not logging.getLogger(name).handlers for name in loggers)
+        assert not torch.distributed.is_initialized()
+        assert "matplotlib" not in sys.modules
+        for name in ("pandas", "click", "pyloca.cli", "pyloca.plots", "pyloca.demo", "pyloca.modelfile"):
+            assert name not in set(sys.modules) - known, name  # scikit-learn may load pandas by itself
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_import_alone_is_silent():
+    done = run_fresh("import pyloca")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# -- names ------------------------------------------------------------------------------------------------------
+
+ALL_MODULES = sorted(
+    [
+        "pyloca",
+        *(found.name for found in pkgutil.walk_packages([str(SOURCE)], "pyloca.") if "__main__" not in found.name),
+    ]
+)
+
+
+def ruff_order(name):
+    """Constants, then classes, then the rest: what ruff's RUF022 sorts by."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+@pytest.mark.parametrize("name", ALL_MODULES)
+def test_exported_members(name):
+    module = importlib.import_module(name)
+    exported = module.__all__
+    assert exported == sorted(set(exported), key=ruff_order)
+    for member in exported:
+        assert hasattr(module, member), f"{name}.{member}"
+    public = {member for member in exported if not member.startswith("_")}
+    for member in public:
+        value = getattr(module, member)
+        if callable(value) and getattr(value, "__module__", "").startswith("pyloca"):
+            assert (value.__doc__ or "").strip(), f"{name}.{member} has no docstring"
+
+
+def test_the_package_shows_about_a_dozen_names():
+    assert len(pyloca.__all__) <= 14
+    shown = {name for name in vars(pyloca) if not name.startswith("_")}
+    files = {path.stem for path in SOURCE.iterdir()} - {"__init__", "__pycache__"}
+    assert shown <= set(pyloca.__all__) | files | {"version"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pyloca.LOCA",
+        "pyloca.LOCA.fit",
+        "pyloca.LOCA.fit_transform",
+        "pyloca.LOCA.transform",
+        "pyloca.LOCA.inverse_transform",
+        "pyloca.LOCA.score",
+        "pyloca.LOCA.save",
+        "pyloca.LOCA.load",
+        "pyloca.Bursts",
+        "pyloca.BurstStatistics.from_covariances",
+        "pyloca.BurstStatistics.from_jacobians",
+        "pyloca.metrics.stress",
+        "pyloca.metrics.calibrate",
+        "pyloca.metrics.RigidMap.apply",
+        "pyloca.selection.estimate_burst_std",
+        "pyloca.selection.estimate_intrinsic_dim",
+        "pyloca.datasets.mushroom",
+        "pyloca.datasets.frame",
+        "pyloca.datasets.sphere",
+        "pyloca.datasets.wifi",
+        "pyloca.alignment.align",
+        "pyloca.errors.PylocaError",
+        "pyloca.errors.BurstError",
+        "pyloca.errors.ConvergenceError",
+        "pyloca.errors.ModelFileError",
+        "pyloca.errors.TrustWarning",
+        "pyloca.cli.main",
+    ],
+)
+def test_promised_names_exist(path):
+    parts = path.split(".")
+    value = importlib.import_module(".".join(parts[:2])) if parts[1].islower() else pyloca
+    for part in parts[2 if parts[1].islower() else 1 :]:
+        value = getattr(value, part)
+    assert callable(value)
+
+
+def test_the_version_is_the_distributions():
+    assert pyloca.__version__ == importlib.metadata.version("pyloca")
+
+
+def test_errors_are_what_callers_expect():
+    assert issubclass(errors.BurstError, errors.PylocaError)
+    assert issubclass(errors.BurstError, ValueError)
+    assert issubclass(errors.ConvergenceError, errors.PylocaError)
+    assert issubclass(errors.ConvergenceError, RuntimeError)
+    assert issubclass(errors.ModelFileError, errors.PylocaError)
+    assert issubclass(errors.ModelFileError, ValueError)
+    assert issubclass(errors.TrustWarning, UserWarning)
+    assert not issubclass(errors.TrustWarning, errors.PylocaError)
+
+
+def test_types_are_shipped():
+    assert (SOURCE / "py.typed").is_file()
