@@ -1,7 +1,7 @@
 """What no model can beat on mushroom: maximum likelihood in the true coordinates, with polynomial freedom.
 
-The encoder is the true inverse plus a polynomial displacement; to first order its whitening is linear least squares in the
-coefficients. Bursts at x₁ < 0.03, where f₁ is singular, are left out of the fit.
+The encoder is the true inverse plus a polynomial displacement; to first order its whitening is linear least squares in
+the coefficients. Bursts at x₁ < 0.03, where f₁ is singular, are left out of the fit.
 """
 
 from __future__ import annotations

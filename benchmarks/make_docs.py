@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/results.md from benchmarks/results/*.json; --check fails when they are stale."""
+"""Write the tables of README.md and docs/results.md from benchmarks/results; --check fails when they are stale."""
 
 from __future__ import annotations
 

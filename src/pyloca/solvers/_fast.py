@@ -30,7 +30,7 @@ __all__ = ["solve_fast"]
 
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever
 FIT_ITERATIONS = 200
-FIT_DECAY = {"encoder": 1e-3, "decoder": 1e-4}  # the alignment is noisy and must be smoothed; the means are not
+FIT_DECAY = 1e-3
 SEGMENT = 50  # iterations between two looks at the held-out bursts
 PATIENCE = 1  # such looks without gain end a stage
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
@@ -142,18 +142,21 @@ class _FastSolver:
     def _fit(
         self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, rows: Callable[[Tensor], Tensor]
     ) -> None:
-        """A smooth least-squares start, at a fixed decay. From scratch, a decay in proportion to the loss would win."""
-        decay = FIT_DECAY[name]
-        optimizer = LBFGS(_Evaluation(kernel, stack, loss, decay), kernel.theta)
-        for _ in range(FIT_ITERATIONS // SEGMENT):
-            self._precondition(kernel, optimizer, stack, rows, decay)
-            going = self._run(optimizer, SEGMENT)
-            kernel.load(optimizer.theta)
-            self.monitor.record(f"fit {name}", self.iteration, loss=optimizer.value)
-            if self.iteration >= self.budget:
-                raise StopTraining
-            if not going:
-                break
+        """A least-squares start: at a fixed decay to find its size, then at one in proportion to it."""
+        decay, theta = FIT_DECAY, kernel.theta.clone()
+        for _ in range(2):
+            optimizer = LBFGS(_Evaluation(kernel, stack, loss, decay), theta)
+            for _ in range(FIT_ITERATIONS // (2 * SEGMENT)):
+                self._precondition(kernel, optimizer, stack, rows, decay)
+                going = self._run(optimizer, SEGMENT)
+                theta = optimizer.theta
+                kernel.load(theta)
+                self.monitor.record(f"fit {name}", self.iteration, loss=optimizer.value, decay=decay)
+                if self.iteration >= self.budget:
+                    raise StopTraining
+                if not going:
+                    break
+            decay = DECAY_RATIOS[0] * _Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
     def _whitening(self, kernel: PushforwardKernel, train: Tensor, held_out: Tensor) -> _Task:
         """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
