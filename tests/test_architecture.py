@@ -178,11 +178,6 @@ def test_import_does_nothing_else():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_import_alone_is_silent():
-    done = run_fresh("import pyloca")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 # -- names ------------------------------------------------------------------------------------------------------
 
 ALL_MODULES = sorted(

@@ -285,6 +285,28 @@ def test_the_best_held_out_weights_are_restored(mushroom_fit):
     assert decoding_score(model, statistics) == pytest.approx(min(decode), rel=1e-6)
 
 
+def test_a_stage_that_gains_nothing_is_undone():
+    """Planes need no lower decay: the stage that tries one only loses, and its weights must not come out."""
+    lost = 0
+    for seed in range(4):
+        _, bursts = planar_bursts(60, 12, seed=seed)
+        model = short_fit(
+            tiny_loca(
+                max_iter=None,
+                hidden_layers=(20,),
+                random_state=seed,
+                callbacks=[lambda record: record["stage"] == "fit decoder"],
+            ),
+            bursts,
+        )
+        whiten = [record for record in model.history_ if record["stage"] == "whiten"]
+        best = min(whiten, key=lambda record: record["validation_loss"])
+        lost += best["decay"] > whiten[-1]["decay"]
+        score = whitening_score(model, BurstStatistics.from_bursts(bursts, 2))
+        assert score == pytest.approx(best["validation_loss"], rel=1e-9)
+    assert lost > 0  # otherwise this shows nothing
+
+
 def test_history_tells_the_whole_story(mushroom_fit):
     _, model = mushroom_fit
     stages = [record["stage"] for record in model.history_]
@@ -294,8 +316,8 @@ def test_history_tells_the_whole_story(mushroom_fit):
     assert all(np.diff([record["seconds"] for record in model.history_]) >= 0)
     assert model.n_iter_ == model.history_[-1]["iteration"]
     for record in model.history_:
-        extra = {"validation_loss", "decay"} if record["stage"] in {"whiten", "decode"} else set()
-        assert set(record) == {"stage", "iteration", "seconds", "loss"} | extra
+        extra = {"validation_loss"} if record["stage"] in {"whiten", "decode"} else set()
+        assert set(record) == {"stage", "iteration", "seconds", "loss", "decay"} | extra
         assert all(np.isfinite(value) for name, value in record.items() if name != "stage")
 
 
@@ -390,10 +412,10 @@ def own_modules(seed=0):
 
 
 def test_modules_of_your_own_are_trained_as_copies():
-    X, statistics = smooth_statistics()
+    X, statistics = smooth_statistics(100)
     encoder, decoder = own_modules()
     before = copy.deepcopy([encoder.state_dict(), decoder.state_dict()])
-    model = LOCA(2, burst_std=1.0, random_state=0, encoder=encoder, decoder=decoder, max_iter=1000).fit(statistics)
+    model = LOCA(2, burst_std=1.0, random_state=0, encoder=encoder, decoder=decoder, tol=0.1).fit(statistics)
     for module, state in zip((encoder, decoder), before, strict=True):
         assert all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
         assert all(p.dtype == torch.float32 and p.requires_grad and p.grad is None for p in module.parameters())

@@ -1,0 +1,29 @@
+"""What the pages say is what the code does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_example_of_the_readme_works_as_printed(tmp_path, monkeypatch, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 1
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks[0], "README.md", "exec"), {})
+    assert (tmp_path / "mushroom.safetensors").is_file()
+    assert float(capsys.readouterr().out.splitlines()[-1]) < 1e-3  # the stress it prints
+
+
+def test_generated_tables_are_fresh():
+    command = [sys.executable, str(ROOT / "benchmarks" / "make_docs.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_of_the_pages_resolve():
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (page.parent / target).is_file(), f"{page.name}: {target}"
