@@ -20,7 +20,9 @@ __all__ = ["Alignment", "align"]
 
 MAX_BURSTS = 4000
 REFINEMENTS = 30
-BRIDGE = 5.0
+BRIDGE = 10.0
+# Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
+CURVE_NEIGHBORS = 20
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ def align(
     """Positions and frames of the bursts, isometric to the latent space up to curvature and noise of the bursts.
 
     d = k: rotations by the connection Laplacian, positions by a Poisson equation. d > k: landmark geodesic MDS. Both
-    are refined by local/global steps. The default graph has 4 k + 2 neighbours, more where
-    the sampling leaves gaps.
+    are refined by local/global steps. The default graph has 4 k + 2 neighbours (20 on a
+    curve), more where the sampling leaves gaps.
     """
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
@@ -91,15 +93,13 @@ def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
 def _connected_graph(statistics: BurstStatistics, n_neighbors: int | None, rows: NDArray[np.int64]) -> BurstGraph:
     """The neighbour graph, denser where the default leaves a gap that is only a gap in the sampling.
 
-    Random points on a curve leave gaps that six neighbours do not cross. A bridge may be `BRIDGE` times the median
-    edge; what only a longer one would join lies apart.
+    A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
+    way from one of its ends to the third neighbour there; what only longer ones would join lies apart.
     """
-    start = n_neighbors or 4 * statistics.intrinsic_dim + 2
+    k = statistics.intrinsic_dim
+    start = n_neighbors or (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
     for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):
-        graph = mahalanobis_graph(statistics, n)
-        if n > start:
-            short = graph.lengths <= BRIDGE * np.median(graph.lengths)
-            graph = BurstGraph(graph.n_nodes, graph.heads[short], graph.tails[short], graph.lengths[short])
+        graph = _without_bridges(mahalanobis_graph(statistics, n))
         adjacency = sp.csr_matrix((graph.lengths, (graph.heads, graph.tails)), shape=(graph.n_nodes, graph.n_nodes))
         n_pieces, piece = connected_components(adjacency, directed=False)
         if n_pieces == 1:
@@ -111,3 +111,13 @@ def _connected_graph(statistics: BurstStatistics, n_neighbors: int | None, rows:
         f"the bursts fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). "
         "How far apart separate pieces lie cannot be known: fit each piece alone, or measure bursts between them."
     )
+
+
+def _without_bridges(graph: BurstGraph) -> BurstGraph:
+    ends, lengths = np.r_[graph.heads, graph.tails], np.r_[graph.lengths, graph.lengths]
+    order = np.lexsort((lengths, ends))
+    first = np.searchsorted(ends[order], np.arange(graph.n_nodes))
+    degree = np.bincount(ends, minlength=graph.n_nodes)
+    reach = lengths[order][first + np.minimum(2, degree - 1)]  # (N,) distance to the third neighbour
+    keep = graph.lengths <= BRIDGE * np.maximum(reach[graph.heads], reach[graph.tails])
+    return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])
