@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,7 +28,8 @@ from pyloca.solvers import SOLVERS, Monitor, Problem
 
 __all__ = ["LOCA"]
 
-BLOCK, SMALL_BLOCK = 4096, 64  # rows encoded at a time: hidden activations of that many stay in the cache
+MIN_TRAINING = 8  # bursts that are left to train on
+BLOCK = 1024  # rows encoded at a time: hidden activations of that many stay in the cache
 
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
 
@@ -142,6 +144,12 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         sigma = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else float(self.burst_std)
         random = check_random_state(self.random_state)
         train, validation = split_indices(len(statistics), self.validation_fraction, random)
+        if len(train) < MIN_TRAINING:
+            raise BurstError(
+                f"{len(train)} of the {len(statistics)} bursts are left for training; {MIN_TRAINING} are needed. "
+                "Lower validation_fraction, or measure more bursts."
+            )
+        self._check_modules(statistics.n_features, d)
         monitor = Monitor(self.callbacks, self.verbose)
         problem = Problem(
             statistics=statistics,
@@ -233,6 +241,23 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         return d
 
+    def _check_modules(self, n_features: int, d: int) -> None:
+        """Modules of the user's own must map (n, D) to (n, d) and back; seen on two points before any training."""
+        for name, module, n_in, n_out in (
+            ("encoder", self.encoder, n_features, d),
+            ("decoder", self.decoder, d, n_features),
+        ):
+            if module is None:
+                continue
+            copied = copy.deepcopy(module).double().eval()
+            try:
+                with torch.no_grad():
+                    shape = tuple(copied(torch.zeros(2, n_in, dtype=torch.float64)).shape)
+            except Exception as error:  # whatever the user's code raises means the same here
+                raise ValueError(f"the {name} does not take points of shape (n, {n_in}): {error}") from error
+            if shape != (2, n_out):
+                raise ValueError(f"the {name} maps (2, {n_in}) to {shape}; expected (2, {n_out}).")
+
     def _device(self) -> torch.device:
         if isinstance(self.device, torch.device) or self.device != "auto":
             device = torch.device(self.device)
@@ -262,6 +287,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if isinstance(bursts, BurstStatistics):
             statistics = bursts
+            if statistics.n_features != self.n_features_in_:
+                raise BurstError(_wrong_features("bursts", statistics.n_features, self.n_features_in_))
         else:
             raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
             if raw.n_features != self.n_features_in_:
@@ -319,19 +346,18 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def _apply(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
     """Run `module` on rows (…, a) → (…, n_out), block by block.
 
-    Every block has the same number of rows, the last filled up with zeros: matrix products of different sizes may round
-    differently, and a point's coordinates must not depend on its company.
+    Every block has the same number of rows, the last filled up with zeros: matrix products of different sizes round
+    differently, and a point's coordinates should not depend on its company beyond the last digit.
     """
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype
     out = np.empty((len(flat), n_out))
-    block = BLOCK if len(flat) > SMALL_BLOCK else SMALL_BLOCK
     with torch.inference_mode():
-        for start in range(0, len(flat), block):
-            rows = torch.as_tensor(flat[start : start + block]).to(dtype)
-            if len(rows) < block:
-                rows = torch.cat([rows, rows.new_zeros(block - len(rows), rows.shape[1])])
-            out[start : start + block] = module(rows)[: len(flat) - start].numpy()
+        for start in range(0, len(flat), BLOCK):
+            rows = flat[start : start + BLOCK]
+            filled = np.zeros((BLOCK, flat.shape[1]))
+            filled[: len(rows)] = rows
+            out[start : start + BLOCK] = module(torch.from_numpy(filled).to(dtype))[: len(rows)].numpy()
     return out.reshape(*points.shape[:-1], n_out)
 
 

@@ -1,7 +1,7 @@
 """One safetensors file a model: weights, and a JSON header that says all that is needed to use them.
 
-The header has the format version, the parameters, σ, k, d, library versions and the SHA-256 of the tensors. Nothing is
-ever unpickled, and a file that is not exactly what `save_model` wrote is refused.
+The header has the format version, the parameters, σ, k, d, library versions and the SHA-256 of header and tensors.
+Nothing is ever unpickled, and a file that is not exactly what `save_model` wrote is refused.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
         "fitted": {name: getattr(model, name) for name in FITTED},
         "diagnostics": vars(model.diagnostics_),
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
-        "sha256": _digest(arrays),
     }
-    content = safetensors.numpy.save(arrays, {FORMAT: json.dumps(header, default=_plain)})
+    header = json.loads(json.dumps(header, default=_plain))  # as it will be read again
+    header["sha256"] = _digest(arrays, header)
+    content = safetensors.numpy.save(arrays, {FORMAT: json.dumps(header)})
     return write_atomically(Path(path), content)
 
 
@@ -128,7 +129,10 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
         network = copy.deepcopy(own).to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
     else:
         n_in, *hidden, n_out = facts["sizes"]
-        network = MLP(n_in, hidden, n_out, facts["activation"], skip=facts["skip"], linear_tail=facts["linear_tail"])
+        with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
+            network = MLP(
+                n_in, hidden, n_out, facts["activation"], skip=facts["skip"], linear_tail=facts["linear_tail"]
+            )
         network = network.to({"float32": torch.float32, "float64": torch.float64}[facts["dtype"]])
     if not facts["standardized"]:
         return network
@@ -158,13 +162,13 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise ModelFileError(
             f"{path}: format version {found}; this pyloca reads version {VERSION}. Update pyloca, or fit again."
         )
-    if header.get("sha256") != _digest(arrays):
-        raise ModelFileError(f"{path}: the weights do not match their checksum; the file was altered or damaged.")
+    if header.pop("sha256", None) != _digest(arrays, header):
+        raise ModelFileError(f"{path}: the content does not match its checksum; the file was altered or damaged.")
     return header, arrays
 
 
-def _digest(arrays: Arrays) -> str:
-    digest = hashlib.sha256()
+def _digest(arrays: Arrays, header: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(header).encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())

@@ -224,11 +224,11 @@ class ModuleKernel:
         if not self._parameters:
             raise ValueError("the module has no parameters to train.")
         self.theta = parameters_to_vector(self._parameters).detach().clone()
+        vector_to_parameters(self.theta, self._parameters)  # from now on the parameters are views of θ
 
     def load(self, theta: Tensor) -> None:
         """Take the flat parameters `theta`."""
         self.theta.copy_(theta)
-        vector_to_parameters(self.theta, self._parameters)
 
     def forward(self, stack: Tensor) -> Tensor:
         """(1 + k, n, D) → (1 + k, n, d)."""

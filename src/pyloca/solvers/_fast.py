@@ -120,7 +120,8 @@ class _FastSolver:
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
             return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device)
-        network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
+        with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
+            network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
 

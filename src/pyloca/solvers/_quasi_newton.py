@@ -83,7 +83,7 @@ class LBFGS:
             theta = torch.add(self.theta, direction, alpha=step)
             value, gradient = self.function(theta)
             self.n_evaluations += 1
-            if not value <= self.value + ARMIJO * step * descent:  # also when it is not a number
+            if not math.isfinite(value) or value > self.value + ARMIJO * step * descent:
                 high = step
                 # the parabola through what is known, while nothing shorter is known to be good
                 guess = -descent * step**2 / (2 * (value - self.value - descent * step)) if low == 0 else math.nan
