@@ -15,8 +15,8 @@ CLEAR_GAP = 50.0
 # No sensible measurement stretches one direction thirty times more than another: the first such drop ends the tangents,
 # whatever larger drop (from curvature to rounding) may follow.
 CERTAIN_GAP = 1000.0
-# Neighbouring eigenvalues of one kind, with sampling noise; when no drop exceeds this, the tangents go on.
-NO_GAP = 2.0
+# A stretch of two between neighbouring tangents; when no drop exceeds its square, the tangents go on.
+NO_GAP = 4.0
 
 
 def burst_std_from_spectra(spectra: NDArray[np.float64]) -> float:
@@ -40,8 +40,8 @@ def intrinsic_dim_from_spectra(spectra: NDArray[np.float64], n_features: int, ma
         return int(certain[0]) + 1
     if rank > last and drops.max() < NO_GAP:
         raise BurstError(
-            f"the first {last + 1} eigenvalues of the bursts are nearly equal (median {level[: last + 1]}), so bursts span "
-            f"more than {last} direction{'s' if last > 1 else ''}. Use a larger n_components, or give intrinsic_dim."
+            f"the first {last + 1} eigenvalues of the bursts are nearly equal (median {level[: last + 1]}), so they "
+            f"span more than n_components = {last}. Use a larger n_components, or give intrinsic_dim."
         )
     if len(drops) and (rank > last or drops.max() > CLEAR_GAP):
         return int(np.argmax(drops)) + 1
