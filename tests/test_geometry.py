@@ -409,7 +409,8 @@ def test_k_that_bursts_are_too_short_to_show():
 
 def test_max_dim_bounds_k():
     _, bursts = planar_bursts(60, 30, k=4, dim=8)
-    assert BurstStatistics.from_bursts(bursts, max_dim=3).intrinsic_dim <= 3
+    with pytest.raises(BurstError, match="span more than n_components = 3"):
+        BurstStatistics.from_bursts(bursts, max_dim=3)
     assert BurstStatistics.from_bursts(bursts, max_dim=4).intrinsic_dim == 4
 
 
