@@ -232,12 +232,17 @@ def test_load_writes_the_module(kind, skip):
     torch.testing.assert_close(kernel.forward(stack)[0], target(stack[0]).detach())
 
 
-def test_theta_is_not_the_modules_memory():
+def test_theta_of_our_own_kernel_is_not_the_modules_memory():
     module = make_mlp()
     before = parameters_to_vector(module.parameters()).detach().clone()
-    for kind in (MLPKernel, ModuleKernel):
-        kind(module).theta.zero_()
+    MLPKernel(module).theta.zero_()
     torch.testing.assert_close(parameters_to_vector(module.parameters()).detach(), before)
+
+
+def test_a_module_follows_its_kernels_theta():
+    module = make_mlp()
+    ModuleKernel(module).theta.zero_()
+    assert not parameters_to_vector(module.parameters()).detach().any()
 
 
 def test_frozen_parameters_stay():
