@@ -80,12 +80,23 @@ class MLP(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, n_in) → (n, n_out)."""
+        """(…, n_in) → (…, n_out).
+
+        Points are columns inside: a matrix product then treats all of them alike, where as rows of odd length every
+        other one is rounded differently.
+        """
         phi = ACTIVATIONS[self.activation].value
-        h = x
-        for layer in self.layers[:-1]:
-            h = phi(layer(h))
-        out = self.layers[-1](h)
+        columns = x.reshape(-1, x.shape[-1]).T  # (n_in, n)
+        h = columns
+        for layer in self.linear_layers()[:-1]:
+            h = phi(_affine(layer, h))
+        out = _affine(self.linear_layers()[-1], h)
         if self.tail is not None:
-            out = self.tail(out)
-        return out if self.skip is None else out + self.skip(x)
+            out = _affine(self.tail, out)
+        if self.skip is not None:
+            out = torch.addmm(out, self.skip.weight, columns)
+        return out.T.reshape(*x.shape[:-1], -1)
+
+
+def _affine(layer: nn.Linear, h: Tensor) -> Tensor:
+    return torch.addmm(layer.bias[:, None], layer.weight, h)
