@@ -51,16 +51,16 @@ def _measure() -> tuple[float, float, float, float]:
     theta = kernel.theta.clone()
     sizes = [D, *HIDDEN, 2]
     rows = (1 + K) * N
-    values, weights = [random(rows, size) for size in sizes], [random(a, b) for a, b in pairwise(sizes)]
+    values, weights = [random(size, rows) for size in sizes], [random(b, a) for a, b in pairwise(sizes)]
     out, grads = [torch.empty_like(v) for v in values], [torch.empty_like(w) for w in weights]
 
     def products() -> None:
         for i, weight in enumerate(weights):
-            torch.mm(values[i], weight, out=out[i + 1])
+            torch.mm(weight, values[i], out=out[i + 1])
         for i in reversed(range(len(weights))):
-            torch.mm(values[i].T, values[i + 1], out=grads[i])
+            torch.mm(values[i + 1], values[i].T, out=grads[i])
             if i:
-                torch.mm(values[i + 1], weights[i].T, out=out[i])
+                torch.mm(weights[i].T, values[i + 1], out=out[i])
 
     flops = sum(2 * rows * a * b * (3 if i else 2) for i, (a, b) in enumerate(pairwise(sizes)))
     # Both in turn, so that a busy machine slows both; the median ratio of many turns.

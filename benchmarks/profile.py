@@ -14,8 +14,8 @@ PARTS = {
     "alignment": ("align",),
     "evaluations": ("_fast.py:__call__",),
     "  matrix products in them": ("<built-in method torch.mm>", "'addmm_'"),
-    "L-BFGS directions": ("_direction",),
-    "preconditioners": ("preconditioner",),
+    "L-BFGS directions": ("_quasi_newton.py:direction", "_quasi_newton.py:append"),
+    "preconditioners": ("_fast.py:_precondition",),
     "held-out scores": ("_score",),
 }
 

@@ -76,13 +76,13 @@ def test_experiments_with_the_defaults(name, seed):
 def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
     """Σ w_i (tr G_i − log det G_i − k) / N + decay · ‖θ‖², burst by burst, weights w_i ∝ M_i − 1 of mean 1.
 
-    θ has (n_in + 1, n_out) of each layer, the bias last, and then the skip.
+    θ has (n_out, n_in + 1) of each layer, the bias last, and then the skip.
     """
     layers, start = [], 0
     for n_in, n_out in sizes:
-        layers.append(theta[start : start + (n_in + 1) * n_out].reshape(n_in + 1, n_out))
+        layers.append(theta[start : start + (n_in + 1) * n_out].reshape(n_out, n_in + 1).T)
         start += (n_in + 1) * n_out
-    skip = theta[start:].reshape(sizes[0][0], sizes[-1][1])
+    skip = theta[start:].reshape(sizes[-1][1], sizes[0][0]).T
     shift, scale, out_scale = encoder.in_shift.numpy(), float(encoder.in_scale), float(encoder.out_scale)
     weights = (statistics.counts - 1) / np.mean(statistics.counts - 1)
     total = 0.0

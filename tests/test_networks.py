@@ -60,9 +60,9 @@ def module_order(kernel, flat):
     """A flat vector in the kernel's order → in the order of module.parameters()."""
     module = kernel.module
     layers, skip = kernel._views(flat)
-    parts = [part for layer in layers for part in (layer[:-1].T.reshape(-1), layer[-1])]
+    parts = [part for layer in layers for part in (layer[:, :-1].reshape(-1), layer[:, -1])]
     if skip is not None:
-        parts.append(skip.T.reshape(-1))
+        parts.append(skip.reshape(-1))
     out = torch.cat(parts)
     assert out.numel() == sum(p.numel() for p in module.parameters())
     return out
@@ -309,8 +309,7 @@ def neuron_blocks(kernel):
     blocks = []
     for i, layer in enumerate(layers):
         last = skip is not None and i == len(layers) - 1
-        columns = torch.cat([layer, skip]) if last else layer
-        blocks.append(columns.T.long())  # (neurons, m)
+        blocks.append((torch.cat([layer, skip], dim=1) if last else layer).long())  # (neurons, m)
     return blocks
 
 
@@ -333,7 +332,7 @@ def test_preconditioner_is_the_inverse_of_explicit_gauss_newton_blocks(name, hid
                 gram + damping * torch.eye(len(index), dtype=torch.float64), gradient[index]
             )
     apply = kernel.preconditioner(stack, residual_rows, ridge)
-    torch.testing.assert_close(apply(gradient), expected, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(apply(gradient), expected, rtol=1e-4, atol=1e-5)  # single precision
 
 
 def test_large_blocks_are_replaced_by_their_diagonals(monkeypatch):
@@ -352,7 +351,7 @@ def test_large_blocks_are_replaced_by_their_diagonals(monkeypatch):
                 gram + damping * torch.eye(len(index), dtype=torch.float64), gradient[index]
             )
     apply = kernel.preconditioner(stack, residual_rows, ridge)
-    torch.testing.assert_close(apply(gradient), expected, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(apply(gradient), expected, rtol=1e-4, atol=1e-5)  # single precision
 
 
 def test_an_unknown_module_has_no_preconditioner():

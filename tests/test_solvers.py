@@ -25,7 +25,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, pushforward
 from pyloca.solvers import Monitor, StopTraining, _fast
-from pyloca.solvers._quasi_newton import LBFGS
+from pyloca.solvers._quasi_newton import LBFGS, _Memory
 
 # -- L-BFGS -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def test_a_preconditioner_may_change_on_the_way():
         optimizer.preconditioner = lambda q, inverse=inverse: inverse @ q
         if optimizer.gradient.norm() < 1e-8 or not optimizer.step():
             break
-    np.testing.assert_allclose(optimizer.theta, minimum, atol=1e-6)
+    np.testing.assert_allclose(optimizer.theta, minimum, atol=1e-5)
 
 
 @pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
@@ -154,23 +154,42 @@ def test_at_the_minimum_there_is_no_step():
     assert not flat.step()
 
 
-def test_the_start_is_left_alone_and_a_restart_goes_on():
-    function, A, _ = quadratic(10)
+def test_the_start_is_left_alone():
+    function, _, _ = quadratic(10)
     start = torch.zeros(40, dtype=torch.float64)
     optimizer = LBFGS(function, start)
-    optimizer.preconditioner = torch.clone
     for _ in range(5):
         optimizer.step()
     assert torch.equal(start, torch.zeros(40, dtype=torch.float64))
-    theta = optimizer.theta.clone()
-    shift = torch.ones(40, dtype=torch.float64)
-    optimizer.restart(lambda x: (float(0.5 * (x - shift) @ A @ (x - shift)), A @ (x - shift)))
-    assert torch.equal(optimizer.theta, theta)
-    assert optimizer.preconditioner is torch.clone
-    assert optimizer.value == pytest.approx(float(0.5 * (theta - shift) @ A @ (theta - shift)))
-    for _ in range(200):
-        optimizer.step()
-    np.testing.assert_allclose(optimizer.theta, shift, atol=1e-5)
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_directions_are_those_of_the_two_loop_recursion(preconditioned):
+    """The textbook's recursion with vectors, on the pairs that the memory still holds."""
+    function, A, _ = quadratic(11)
+    metric = torch.diag(1 / A.diagonal())
+    apply = (lambda q: metric @ q) if preconditioned else torch.clone
+    optimizer = LBFGS(function, torch.ones(40, dtype=torch.float64))
+    optimizer.preconditioner = apply if preconditioned else None
+    size = 7  # fewer than the steps, so that the oldest are dropped
+    optimizer._memory = _Memory(optimizer.theta, size)
+    optimizer.preconditioner = apply if preconditioned else None
+    pairs, theta, gradient = [], optimizer.theta, optimizer.gradient
+    for _ in range(12):
+        q, alphas = optimizer.gradient.clone(), []
+        for s, y in reversed(pairs[-size:]):
+            alphas.append(torch.dot(s, q) / torch.dot(s, y))
+            q = q - alphas[-1] * y
+        q = apply(q)
+        if pairs:
+            s, y = pairs[-1]
+            q = q * torch.dot(s, y) / torch.dot(y, apply(y))
+            for (s, y), alpha in zip(pairs[-size:], reversed(alphas), strict=True):
+                q = q + (alpha - torch.dot(y, q) / torch.dot(s, y)) * s
+            torch.testing.assert_close(optimizer._memory.direction(optimizer.gradient), -q, rtol=1e-7, atol=1e-10)
+        assert optimizer.step()
+        pairs.append((optimizer.theta - theta, optimizer.gradient - gradient))
+        theta, gradient = optimizer.theta, optimizer.gradient
 
 
 # -- Monitor ----------------------------------------------------------------------------------------------------

@@ -23,13 +23,12 @@ from pyloca.bursts._container import split_indices
 from pyloca.diagnostics import diagnose_fit
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
-from pyloca.networks import ACTIVATIONS
+from pyloca.networks import ACTIVATIONS, apply_rows
 from pyloca.solvers import SOLVERS, Monitor, Problem
 
 __all__ = ["LOCA"]
 
 MIN_TRAINING = 8  # bursts that are left to train on
-BLOCK = 1152  # rows encoded at a time: few enough for the cache, and whole tiles of a matrix product on 1-4 threads
 
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
 
@@ -181,7 +180,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components_ = d
         self.n_features_in_ = statistics.n_features
         self.validation_indices_ = validation
-        self.embedding_ = _apply(self.encoder_, statistics.means, d)
+        self.embedding_ = apply_rows(self.encoder_, statistics.means, d)
         held_out = statistics[validation] if len(validation) else statistics
         self.diagnostics_ = diagnose_fit(self.encoder_, held_out, sigma)
         for message in self.diagnostics_.warnings:
@@ -275,12 +274,12 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Encode measurements: (n, D) → (n, d), or (n, m, D) → (n, m, d). Rows do not influence each other."""
         check_is_fitted(self)
-        return _apply(self.encoder_, self._check_points(Y, self.n_features_in_, "Y", (2, 3)), self.n_components_)
+        return apply_rows(self.encoder_, self._check_points(Y, self.n_features_in_, "Y", (2, 3)), self.n_components_)
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Decode embedded points: (n, d) → (n, D)."""
         check_is_fitted(self)
-        return _apply(self.decoder_, self._check_points(Z, self.n_components_, "Z", (2, 3)), self.n_features_in_)
+        return apply_rows(self.decoder_, self._check_points(Z, self.n_components_, "Z", (2, 3)), self.n_features_in_)
 
     def score(self, bursts: Data, y: None = None) -> float:
         """Minus the mean whitening loss tr G − log det G − k of `bursts`: higher is better, 0 is perfect."""
@@ -341,24 +340,6 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.required = False
         return tags
-
-
-def _apply(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
-    """Run `module` on rows (…, a) → (…, n_out), block by block.
-
-    Every block has the same number of rows, whatever the last is filled up with: matrix products of different sizes round
-    differently, and a point's coordinates must not depend on its company.
-    """
-    flat = points.reshape(-1, points.shape[-1])
-    dtype = next(module.parameters()).dtype
-    out = np.empty((len(flat), n_out))
-    filled = torch.zeros(BLOCK, flat.shape[1], dtype=dtype)
-    with torch.inference_mode():
-        for start in range(0, len(flat), BLOCK):
-            rows = flat[start : start + BLOCK]
-            filled.numpy()[: len(rows)] = rows
-            out[start : start + BLOCK] = module(filled)[: len(rows)].numpy()
-    return out.reshape(*points.shape[:-1], n_out)
 
 
 def _is_whole(value: Any, least: int) -> bool:

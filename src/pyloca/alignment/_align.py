@@ -5,24 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
 from pyloca.alignment._rigid import integrate, poisson_solver, refine
 from pyloca.alignment._synchronization import synchronize
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstGraph, BurstStatistics, burst_std_from_spectra, mahalanobis_graph
+from pyloca.geometry import BurstStatistics, burst_std_from_spectra, connected_graph
 
 __all__ = ["Alignment", "align"]
 
 MAX_BURSTS = 4000
 REFINEMENTS = 30
-BRIDGE = 10.0
-# Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
-CURVE_NEIGHBORS = 20
 
 
 @dataclass(frozen=True)
@@ -58,8 +53,7 @@ def align(
     """Positions and frames of the bursts, isometric to the latent space up to curvature and noise of the bursts.
 
     d = k: rotations by the connection Laplacian, positions by a Poisson equation. d > k: landmark geodesic MDS. Both
-    are refined by local/global steps. The default graph has 4 k + 2 neighbours (20 on a
-    curve), more where the sampling leaves gaps.
+    are refined by local/global steps. `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`.
     """
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
@@ -71,7 +65,7 @@ def align(
     if len(rows) > max_bursts:
         rows = np.sort(random.permutation(len(rows))[:max_bursts])
         statistics = statistics[rows]
-    graph = _connected_graph(statistics, n_neighbors, rows)
+    graph = connected_graph(statistics, n_neighbors, rows)
     edges = see_edges(statistics, graph, sigma)
     solve = poisson_solver(edges)
     if d == k:
@@ -88,36 +82,3 @@ def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     _, _, rows = np.linalg.svd(positions - positions.mean(axis=0), full_matrices=False)
     skew = (np.power(positions @ rows.T, 3)).sum(axis=0)
     return rows.T * np.where(skew < 0, -1.0, 1.0)
-
-
-def _connected_graph(statistics: BurstStatistics, n_neighbors: int | None, rows: NDArray[np.int64]) -> BurstGraph:
-    """The neighbour graph, denser where the default leaves a gap that is only a gap in the sampling.
-
-    A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
-    way from one of its ends to the third neighbour there; what only longer ones would join lies apart.
-    """
-    k = statistics.intrinsic_dim
-    start = n_neighbors or (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
-    for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):
-        graph = _without_bridges(mahalanobis_graph(statistics, n))
-        adjacency = sp.csr_matrix((graph.lengths, (graph.heads, graph.tails)), shape=(graph.n_nodes, graph.n_nodes))
-        n_pieces, piece = connected_components(adjacency, directed=False)
-        if n_pieces == 1:
-            return graph
-    sizes = np.bincount(piece)
-    order = np.argsort(-sizes)
-    listed = "; ".join(f"{sizes[p]} bursts such as {rows[np.argmax(piece == p)]}" for p in order[:4])
-    raise BurstError(
-        f"the bursts fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). "
-        "How far apart separate pieces lie cannot be known: fit each piece alone, or measure bursts between them."
-    )
-
-
-def _without_bridges(graph: BurstGraph) -> BurstGraph:
-    ends, lengths = np.r_[graph.heads, graph.tails], np.r_[graph.lengths, graph.lengths]
-    order = np.lexsort((lengths, ends))
-    first = np.searchsorted(ends[order], np.arange(graph.n_nodes))
-    degree = np.bincount(ends, minlength=graph.n_nodes)
-    reach = lengths[order][first + np.minimum(2, degree - 1)]  # (N,) distance to the third neighbour
-    keep = graph.lengths <= BRIDGE * np.maximum(reach[graph.heads], reach[graph.tails])
-    return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])

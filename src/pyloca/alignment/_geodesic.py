@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
@@ -15,13 +14,15 @@ LANDMARKS = 300
 
 
 def landmark_mds(
-    graph: BurstGraph, n_components: int, burst_std: float, random: np.random.RandomState
+    graph: BurstGraph,
+    n_components: int,
+    burst_std: float,
+    random: np.random.RandomState,
+    n_landmarks: int = LANDMARKS,
 ) -> NDArray[np.float64]:
-    """Coordinates (N, d) from geodesics to at most 300 landmarks spread over the graph (de Silva and Tenenbaum)."""
-    n = graph.n_nodes
-    adjacency = sp.csr_matrix((burst_std * graph.lengths, (graph.heads, graph.tails)), shape=(n, n))
-    landmarks = np.sort(random.permutation(n)[:LANDMARKS])
-    squared = np.square(dijkstra(adjacency, directed=False, indices=landmarks))  # (L, N)
+    """Coordinates (N, d) from geodesics to random landmarks (de Silva and Tenenbaum); all N make it classical MDS."""
+    landmarks = np.sort(random.permutation(graph.n_nodes)[:n_landmarks])
+    squared = np.square(burst_std * dijkstra(graph.adjacency(), directed=False, indices=landmarks))  # (L, N)
     among = squared[:, landmarks]
     gram = -0.5 * (among - among.mean(axis=0) - among.mean(axis=1)[:, None] + among.mean())
     values, vectors = np.linalg.eigh(gram)

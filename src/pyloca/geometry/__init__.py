@@ -1,6 +1,6 @@
 """What one burst tells locally: mean, tangents, count and noise; and which bursts are neighbours."""
 
-from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph
+from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
 from pyloca.geometry._statistics import BurstStatistics
 
@@ -9,7 +9,9 @@ __all__ = [
     "BurstStatistics",
     "JointMahalanobis",
     "burst_std_from_spectra",
+    "connected_graph",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
     "noise_from_spectra",
+    "refuse_pieces",
 ]

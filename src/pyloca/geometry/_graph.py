@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from pyloca.errors import BurstError
 from pyloca.geometry._statistics import BurstStatistics
 
-__all__ = ["BurstGraph", "JointMahalanobis", "mahalanobis_graph"]
+__all__ = ["BurstGraph", "JointMahalanobis", "connected_graph", "mahalanobis_graph", "refuse_pieces"]
 
 # Entries of one slab of the N × N distance matrix that are held at a time: 2 MB in float64 stay in the cache.
 SLAB = 1 << 18
+BRIDGE = 10.0
+# Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
+CURVE_NEIGHBORS = 20
 
 
 @dataclass(frozen=True)
@@ -32,40 +38,68 @@ class BurstGraph:
     tails: NDArray[np.int64]
     lengths: NDArray[np.float64]
 
+    def adjacency(self) -> sp.csr_matrix:
+        """Lengths as a sparse (N, N) matrix, each edge once."""
+        return sp.csr_matrix((self.lengths, (self.heads, self.tails)), shape=(self.n_nodes, self.n_nodes))
+
 
 class JointMahalanobis:
-    """½ (y_i − y_j)ᵀ [C_i⁺ + C_j⁺] (y_i − y_j), with C⁺ completed off the tangent.
+    """½ (y_i − y_j)ᵀ [C_i⁺ + C_j⁺] (y_i − y_j), in units of σ².
 
     The pseudo-inverse of a rank-k covariance sees no distance across the manifold, so sheets that pass near each other
-    would be short-circuited: off the tangent a step costs what it costs along the shortest tangent.
+    are short-circuited. With ``completed=True``, C⁺ is completed off the tangent: a step there costs what it costs
+    along the shortest tangent.
     """
 
-    def __init__(self, statistics: BurstStatistics) -> None:
-        self._points = statistics.means - statistics.means.mean(axis=0)
+    def __init__(self, statistics: BurstStatistics, *, completed: bool = True) -> None:
+        self.completed = completed
+        self.centre = statistics.means.mean(axis=0)
+        self._points = statistics.means - self.centre
         self._square = np.square(self._points).sum(axis=1)
         self._basis, scale = statistics.frames()
         self._precision = 1 / np.square(scale)  # (N, k)
         self._offset = np.einsum("nkd,nd->nk", self._basis, self._points)
 
+    def __len__(self) -> int:
+        return len(self._points)
+
     def squared(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Squared distances of the bursts `rows` to all, in units of σ², shape (b, N)."""
-        points = self._points
-        gap = self._square[rows, None] + self._square - 2 * points[rows] @ points.T  # (b, N)
-        shortest = self._precision[:, -1]
-        out = gap * (shortest[rows, None] + shortest)
-        for axis in range(self._precision.shape[1] - 1):
-            # Along this tangent a step costs 1/s², less than the 1/s_k² that is charged above.
-            saved = self._precision[:, axis] - shortest
-            direction, offset = self._basis[:, axis], self._offset[:, axis]
-            step = direction[rows] @ points.T
-            step -= offset[rows, None]
+        """Squared distances of the bursts `rows` to all, shape (b, N)."""
+        return self._between(self._points[rows], self._basis[rows], self._precision[rows])
+
+    def squared_from(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squared distances of points (b, D) to all bursts; a point takes the covariance of the burst nearest to it."""
+        points = points - self.centre
+        gap = self._gap(points)
+        near = np.argmin(gap, axis=1)
+        return self._between(points, self._basis[near], self._precision[near])
+
+    def _gap(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.square(points).sum(axis=1)[:, None] + self._square - 2 * points @ self._points.T  # (b, N)
+
+    def _between(
+        self, points: NDArray[np.float64], basis: NDArray[np.float64], precision: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        k = precision.shape[1]
+        if self.completed:
+            across, across_here = self._precision[:, -1], precision[:, -1]
+            out = self._gap(points)
+            out *= across_here[:, None] + across
+        else:
+            across, across_here = np.zeros(len(self)), np.zeros(len(points))
+            out = np.zeros((len(points), len(self)))
+        # Along tangent l a step costs 1/s_l², not the 1/s_k² (or nothing) that is charged above; the last is right.
+        for axis in range(k - 1 if self.completed else k):
+            direction = basis[:, axis]
+            step = direction @ self._points.T
+            step -= np.einsum("bd,bd->b", direction, points)[:, None]
             step *= step
-            step *= saved[rows, None]
+            step *= (precision[:, axis] - across_here)[:, None]
             out += step
-            step = points[rows] @ direction.T
-            step -= offset
+            step = points @ self._basis[:, axis].T
+            step -= self._offset[:, axis]
             step *= step
-            step *= saved
+            step *= self._precision[:, axis] - across
             out += step
         out *= 0.5
         return np.maximum(out, 0, out=out)
@@ -93,3 +127,48 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
     heads, tails, lengths = (np.concatenate(part) for part in zip(*pairs, strict=True))
     _, first = np.unique(heads * n + tails, return_index=True)
     return BurstGraph(n, heads[first], tails[first], lengths[first])
+
+
+def connected_graph(
+    statistics: BurstStatistics, n_neighbors: int | None = None, rows: NDArray[np.int64] | None = None
+) -> BurstGraph:
+    """The neighbour graph, denser where the default (4 k + 2, on a curve 20) leaves a gap of the sampling.
+
+    A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
+    way from one of its ends to the third neighbour there; what only longer ones would join lies apart. `rows` are the
+    numbers that a message calls the bursts by.
+    """
+    k = statistics.intrinsic_dim
+    start = n_neighbors or (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
+    for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):
+        graph = _without_bridges(mahalanobis_graph(statistics, n))
+        adjacency = graph.adjacency()
+        if connected_components(adjacency, directed=False, return_labels=False) == 1:
+            return graph
+    refuse_pieces(adjacency, rows)
+    return graph
+
+
+def refuse_pieces(adjacency: sp.csr_matrix, rows: NDArray[np.int64] | None = None, what: str = "bursts") -> None:
+    """Raise a `BurstError` that counts the pieces, unless the graph is in one."""
+    n_pieces, piece = connected_components(adjacency, directed=False)
+    if n_pieces == 1:
+        return
+    rows = np.arange(len(piece)) if rows is None else rows
+    sizes = np.bincount(piece)
+    order = np.argsort(-sizes)
+    listed = "; ".join(f"{sizes[p]} {what} such as {rows[np.argmax(piece == p)]}" for p in order[:4])
+    raise BurstError(
+        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). "
+        f"How far apart separate pieces lie cannot be known: fit each piece alone, or measure {what} between them."
+    )
+
+
+def _without_bridges(graph: BurstGraph) -> BurstGraph:
+    ends, lengths = np.r_[graph.heads, graph.tails], np.r_[graph.lengths, graph.lengths]
+    order = np.lexsort((lengths, ends))
+    first = np.searchsorted(ends[order], np.arange(graph.n_nodes))
+    degree = np.bincount(ends, minlength=graph.n_nodes)
+    reach = lengths[order][first + np.minimum(2, degree - 1)]  # (N,) distance to the third neighbour
+    keep = graph.lengths <= BRIDGE * np.maximum(reach[graph.heads], reach[graph.tails])
+    return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])

@@ -3,6 +3,7 @@
 from pyloca.networks._kernel import MLPKernel, ModuleKernel, PushforwardKernel, initialize, make_kernel
 from pyloca.networks._mlp import ACTIVATIONS, MLP
 from pyloca.networks._pushforward import pushforward
+from pyloca.networks._rows import apply_rows
 from pyloca.networks._standardized import Standardized
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "ModuleKernel",
     "PushforwardKernel",
     "Standardized",
+    "apply_rows",
     "initialize",
     "make_kernel",
     "pushforward",

@@ -6,7 +6,8 @@ from pyloca.solvers._fast import solve_fast
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._paper import solve_paper
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.solvers._quasi_newton import LBFGS
 
 SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
 
-__all__ = ["SOLVERS", "Monitor", "Problem", "Solution", "StopTraining", "solve_fast", "solve_paper"]
+__all__ = ["LBFGS", "SOLVERS", "Monitor", "Problem", "Solution", "StopTraining", "solve_fast", "solve_paper"]

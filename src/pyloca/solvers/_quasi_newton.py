@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 
 import torch
@@ -36,42 +35,26 @@ class LBFGS:
             raise ConvergenceError(
                 f"the loss is {self.value} at the start of training. The data or the network's output is out of range."
             )
-        self.preconditioner: Callable[[Tensor], Tensor] | None = None
         self.n_evaluations = 1
-        self._memory: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=MEMORY)
+        self._memory = _Memory(self.theta)
 
-    def restart(self, function: Function) -> None:
-        """Go on from the present θ with another function."""
-        preconditioner = self.preconditioner
-        self.__init__(function, self.theta)  # type: ignore[misc]
-        self.preconditioner = preconditioner
+    @property
+    def preconditioner(self) -> Callable[[Tensor], Tensor] | None:
+        """M, a symmetric positive map; None is the identity."""
+        return self._memory.metric
+
+    @preconditioner.setter
+    def preconditioner(self, metric: Callable[[Tensor], Tensor] | None) -> None:
+        self._memory.set_metric(metric)
 
     def step(self) -> bool:
         """One iteration; False when no step along the gradient lowers the value any more."""
-        if self._search(self._direction()):
+        if self._search(self._memory.direction(self.gradient)):
             return True
-        if not self._memory:
+        if not len(self._memory):
             return False
         self._memory.clear()  # a stale memory may point nowhere: once more from the preconditioned gradient
-        return self._search(self._direction())
-
-    def _direction(self) -> Tensor:
-        q = self.gradient.clone()
-        alphas = []
-        for s, y, rho in reversed(self._memory):
-            alpha = rho * float(torch.dot(s, q))
-            alphas.append(alpha)
-            q.sub_(y, alpha=alpha)
-        metric = self.preconditioner
-        q = q if metric is None else metric(q)
-        if self._memory:
-            _, y, rho = self._memory[-1]
-            q.mul_(1 / (rho * float(torch.dot(y, y if metric is None else metric(y)))))
-        else:
-            q.mul_(min(1.0, 1.0 / max(float(q.abs().sum()), 1e-300)))
-        for (s, y, rho), alpha in zip(self._memory, reversed(alphas), strict=True):
-            q.add_(s, alpha=alpha - rho * float(torch.dot(y, q)))
-        return q.neg_()
+        return self._search(self._memory.direction(self.gradient))
 
     def _search(self, direction: Tensor) -> bool:
         """Bracket a step that satisfies the Wolfe conditions, take it and remember it."""
@@ -96,6 +79,66 @@ class LBFGS:
         else:
             return False
         s, y = direction.mul_(step), gradient - self.gradient
-        self._memory.append((s, y, 1 / float(torch.dot(s, y))))  # positive by the curvature condition
+        self._memory.append(s, y)
         self.theta, self.value, self.gradient = theta, value, gradient
         return True
+
+
+class _Memory:
+    """The latest steps s and changes y of the gradient, and the inverse Hessian that they make of γ M.
+
+    In the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction is four products with matrices in
+    place of hundreds with vectors. Pairs are kept divided by √(sᵀy), which makes the triangle's diagonal 1.
+    """
+
+    def __init__(self, like: Tensor, size: int = MEMORY) -> None:
+        self.size = size
+        self.metric: Callable[[Tensor], Tensor] | None = None
+        self._s, self._y, self._my = (like.new_zeros(size, len(like)) for _ in range(3))
+        self._sy, self._ymy = (like.new_zeros(size, size) for _ in range(2))
+        self._order: list[int] = []  # places in the buffers, oldest first
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def clear(self) -> None:
+        self._order = []
+
+    def set_metric(self, metric: Callable[[Tensor], Tensor] | None) -> None:
+        self.metric = metric
+        for place in self._order:
+            self._my[place] = self._apply(self._y[place])
+        torch.mm(self._y, self._my.T, out=self._ymy)
+
+    def append(self, s: Tensor, y: Tensor) -> None:
+        """Remember a step with sᵀy > 0, in place of the oldest when the memory is full."""
+        place = self._order.pop(0) if len(self._order) == self.size else len(self._order)
+        self._order.append(place)
+        root = float(torch.dot(s, y)) ** 0.5
+        torch.div(s, root, out=self._s[place])
+        torch.div(y, root, out=self._y[place])
+        self._my[place] = self._apply(self._y[place])
+        self._sy[:, place] = self._s @ self._y[place]
+        column = self._my @ self._y[place]
+        self._ymy[:, place] = column
+        self._ymy[place] = column
+
+    def direction(self, gradient: Tensor) -> Tensor:
+        """−H g with H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
+        out = self._apply(gradient)
+        if not self._order:
+            return out.mul_(-min(1.0, 1.0 / max(float(out.abs().sum()), 1e-300)))
+        order = torch.tensor(self._order, device=gradient.device)
+        triangle = self._sy[order[:, None], order].triu()
+        ymy = self._ymy[order[:, None], order]
+        gamma = 1 / ymy[-1, -1]
+        u = torch.linalg.solve_triangular(triangle, (self._s @ gradient)[order, None], upper=True)  # R⁻¹ Sᵀ g
+        v = u + gamma * (ymy @ u - (self._my @ gradient)[order, None])
+        v = torch.linalg.solve_triangular(triangle.T, v, upper=False)
+        weights = gradient.new_zeros(2, self.size)
+        weights[0, order], weights[1, order] = v[:, 0], -gamma * u[:, 0]
+        out.mul_(gamma).addmv_(self._s.T, weights[0]).addmv_(self._my.T, weights[1])
+        return out.neg_()
+
+    def _apply(self, vector: Tensor) -> Tensor:
+        return vector.clone() if self.metric is None else self.metric(vector)

@@ -1,0 +1,31 @@
+"""A network on any number of points, in blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+__all__ = ["apply_rows"]
+
+TILE = 192  # a multiple of the tiles into which matrix products are cut, also when 2, 4 or 8 threads share them
+BLOCK = 12 * TILE  # rows at a time: few enough for the cache
+
+
+def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
+    """Run `module` on rows (…, a) → (…, n_out), block by block.
+
+    Every block is made of whole tiles, whatever the last is filled up with: a matrix product rounds the rows of a broken
+    tile differently, and a point's coordinates must not depend on its company.
+    """
+    flat = points.reshape(-1, points.shape[-1])
+    dtype = next(module.parameters()).dtype
+    out = np.empty((len(flat), n_out))
+    filled = torch.zeros(min(BLOCK, -(-len(flat) // TILE) * TILE), flat.shape[1], dtype=dtype)
+    with torch.inference_mode():
+        for start in range(0, len(flat), BLOCK):
+            rows = flat[start : start + BLOCK]
+            filled.numpy()[: len(rows)] = rows
+            out[start : start + BLOCK] = module(filled)[: len(rows)].numpy()
+    return out.reshape(*points.shape[:-1], n_out)
