@@ -53,8 +53,8 @@ def make_kernel(module: nn.Module) -> PushforwardKernel:
 class MLPKernel:
     """Hand-propagated forward and reverse passes of an `MLP`, with buffers that are allocated once.
 
-    Each layer's weights and bias lie together in θ as (n_out, n_in + 1), so that a row is all that enters a neuron. Inside,
-    points are columns: such matrix products are a third faster than with points as rows.
+    Each layer's weights and bias lie together in θ as (n_out, n_in + 1), so that a row is all that enters a neuron.
+    Inside, points are columns: such matrix products are a third faster than with points as rows.
     """
 
     def __init__(self, module: MLP) -> None:

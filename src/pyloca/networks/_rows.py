@@ -16,8 +16,8 @@ BLOCK = 12 * TILE  # rows at a time: few enough for the cache
 def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
     """Run `module` on rows (…, a) → (…, n_out), block by block.
 
-    Every block is made of whole tiles, whatever the last is filled up with: a matrix product rounds the rows of a broken
-    tile differently, and a point's coordinates must not depend on its company.
+    Every block is made of whole tiles, whatever the last is filled up with: a matrix product rounds the rows of a
+    broken tile differently, and a point's coordinates must not depend on its company.
     """
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype
