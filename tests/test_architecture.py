@@ -26,8 +26,8 @@ FLOORS = [
     {"networks", "objectives"},
     {"diagnostics"},
     {"solvers"},
-    {"estimator"},
-    {"modelfile", "selection", "matching", "baselines", "metrics", "datasets"},
+    {"estimator", "metrics"},
+    {"modelfile", "selection", "matching", "baselines", "datasets"},
     {"pyloca"},
     {"experiments"},
     {"plots", "report"},
@@ -39,6 +39,7 @@ LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 # (importer, imported): why it may look up. Only inside functions.
 UPWARD_IN_FUNCTIONS = {
     ("estimator", "modelfile"): "LOCA.save and LOCA.load are methods for the user's sake; the work is done a floor up",
+    ("baselines", "plots"): "Comparison.plot is a method for the user's sake; pictures lie at the top",
 }
 
 

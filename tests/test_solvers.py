@@ -547,7 +547,7 @@ def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
     scores = iter([1.0, np.nan])
-    monkeypatch.setattr(_fast._FastSolver, "_score", lambda self, task: next(scores))
+    monkeypatch.setattr(_fast._FastSolver, "_score", lambda self, task, theta: next(scores))
     with pytest.raises(ConvergenceError, match="the held-out loss became nan in stage 'whiten'"):
         tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
 

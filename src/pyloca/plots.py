@@ -27,7 +27,7 @@ from sklearn.cluster import KMeans
 from pyloca.datasets import Dataset
 from pyloca.metrics import calibrate
 
-__all__ = ["COLOURS", "Scene", "overview", "plot_distances", "png", "style"]
+__all__ = ["COLOURS", "Scene", "overview", "plot_comparison", "plot_distances", "png", "style"]
 
 Array = NDArray[np.float64]
 
@@ -174,6 +174,46 @@ def plot_distances(axes: Axes, X: Array, Z: Array, unit: str = "", *, random_sta
     inset.set_xticks([-limit, 0, limit], [f"−{limit:.1g}", "0", f"{limit:.1g}"], fontsize=7.5)
     inset.set_yticks([])
     inset.spines["left"].set_visible(False)
+
+
+def plot_comparison(embeddings: dict[str, Array], X: Array | None = None) -> Figure:
+    """A column a method: its embedding, and below, when the truth X is known, distances against the true ones.
+
+    Embeddings are scaled by the one factor that fits best and moved rigidly onto the truth, or onto the first.
+    """
+    target = next(iter(embeddings.values())) if X is None else X
+    colour = target[:, min(1, target.shape[1] - 1)]
+    rows, columns = (1 if X is None else 2), len(embeddings)
+    with style():
+        figure = Figure(figsize=(2.6 * columns, 2.9 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False)
+        for column, (name, Z) in enumerate(embeddings.items()):
+            if Z.shape[1] < target.shape[1]:
+                Z = np.pad(Z, ((0, 0), (0, target.shape[1] - Z.shape[1])))
+            moved = calibrate(Z, target, scaling=True).apply(Z)
+            flat = moved if moved.shape[1] > 1 else np.c_[moved, colour]
+            axes = panels[0, column]
+            _draw_points(axes, flat[:, :2], colour)
+            axes.set(title=name, aspect="equal", xlabel="$z_0$", ylabel="$z_1$" if column == 0 else "")
+            axes.set_anchor("C")
+            if X is not None:
+                _draw_distances(panels[1, column], X, Z, column == 0)
+    return figure
+
+
+def _draw_distances(axes: Axes, X: Array, Z: Array, labelled: bool) -> None:
+    random = np.random.RandomState(0)
+    first = random.randint(len(X), size=PAIRS)
+    second = (first + random.randint(1, len(X), size=PAIRS)) % len(X)
+    truth, found = (np.linalg.norm(points[first] - points[second], axis=1) for points in (X, Z))
+    found *= (truth @ found) / (found @ found)  # the factor that makes the stress least
+    longest = 1.04 * max(truth.max(), np.quantile(found, 0.999))
+    axes.scatter(truth, found, s=3, color=COLOURS["blue"], linewidths=0, rasterized=True)
+    axes.plot([0, longest], [0, longest], "--", color=COLOURS["vermilion"], linewidth=1)
+    axes.set(xlim=(0, longest), ylim=(0, longest), aspect="equal", xlabel="true distance")
+    axes.set(ylabel="distance in embedding" if labelled else "")
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------

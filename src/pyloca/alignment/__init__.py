@@ -1,8 +1,8 @@
 """Local pictures → one global picture, in closed form: coordinates and frames of every burst, with no network."""
 
 from pyloca.alignment._align import Alignment, align
-from pyloca.alignment._edges import Edges, see_edges
+from pyloca.alignment._edges import Edges, gather, see_edges
 from pyloca.alignment._geodesic import landmark_mds
 from pyloca.alignment._rigid import poisson_solver
 
-__all__ = ["Alignment", "Edges", "align", "landmark_mds", "poisson_solver", "see_edges"]
+__all__ = ["Alignment", "Edges", "align", "gather", "landmark_mds", "poisson_solver", "see_edges"]

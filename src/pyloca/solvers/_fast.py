@@ -9,6 +9,7 @@ All by L-BFGS with a Gauss–Newton preconditioner, on `BurstStatistics` alone.
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,8 @@ MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ev
 FIT_ITERATIONS = 200
 FIT_DECAY = 1e-3
 SEGMENT = 50  # iterations between two looks at the held-out bursts
+TAIL = 25  # of these the last, whose mean is looked at
+SAME_SCORE = 0.005
 PATIENCE = 1  # such looks without gain end a stage
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 # Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
@@ -227,7 +230,7 @@ class _FastSolver:
         last = self.iteration + task.iterations
         for ratio in task.ratios:
             before, stage_best, decay = best_score, np.inf, np.inf
-            score = self._score(task)
+            score = self._score(task, theta)
             optimizer, idle = None, 0
             while self.iteration < last:
                 if optimizer is None or ratio * score < 0.5 * decay:
@@ -235,9 +238,9 @@ class _FastSolver:
                     optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), theta)
                 going = self._segment(task, optimizer, staged, decay)
                 theta = optimizer.theta
-                score = self._score(task)
+                candidate, score = self._candidate(task, theta)
                 if score < best_score:
-                    best_score, best_theta, best_decay = score, theta.clone(), decay
+                    best_score, best_theta, best_decay = score, candidate, decay
                 self._record(task, optimizer, score, decay, best_theta)
                 idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
                 stage_best = min(score, stage_best)
@@ -260,9 +263,9 @@ class _FastSolver:
         best_score, best_theta = np.inf, theta
         for _ in range(FINISH_ITERATIONS // SEGMENT):
             going = self._segment(task, optimizer, task.train, decay)
-            score = self._score(task)
+            candidate, score = self._candidate(task, optimizer.theta)
             if score < best_score:
-                best_score, best_theta = score, optimizer.theta.clone()
+                best_score, best_theta = score, candidate
             self._record(task, optimizer, score, decay, best_theta)
             if not going:
                 break
@@ -293,14 +296,27 @@ class _FastSolver:
 
     def _run(self, optimizer: LBFGS, iterations: int) -> bool:
         """Iterate; False when the optimizer can go no lower."""
+        self.tail = deque([optimizer.theta], maxlen=TAIL)
         for _ in range(min(iterations, self.budget - self.iteration)):
             self.iteration += 1
             self.monitor.advance()
             if not optimizer.step():
                 return False
+            self.tail.append(optimizer.theta)
         return True
 
-    def _score(self, task: _Task) -> float:
+    def _candidate(self, task: _Task, theta: Tensor) -> tuple[Tensor, float]:
+        """θ or the mean of the latest, and its score: the mean unless that is worse.
+
+        Iterates swing about in the long waves of the embedding, which the loss hardly feels but distances do; their
+        mean does not (docs/algorithm.md has figures).
+        """
+        mean = torch.stack(list(self.tail)).mean(dim=0)
+        score, mean_score = self._score(task, theta), self._score(task, mean)
+        return (mean, mean_score) if mean_score < (1 + SAME_SCORE) * score else (theta, score)
+
+    def _score(self, task: _Task, theta: Tensor) -> float:
+        task.kernel.theta.copy_(theta)
         return task.score(_forward_all(task.kernel, task.held_out))
 
 

@@ -1,0 +1,103 @@
+"""All methods on mushroom and sphere, each with its best bandwidth, against the paper's figures for its rivals.
+
+The best bandwidth factor is the one with the least true stress on the seed itself: a favour that no user can do them.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import print_table, write_results
+from pyloca import LOCA, TrustWarning, datasets
+from pyloca.baselines import (
+    AnisotropicDiffusionMaps,
+    Autoencoder,
+    BurstAlignment,
+    DiffusionMaps,
+    IntrinsicIsomap,
+    RiemannianRelaxation,
+)
+from pyloca.geometry import BurstStatistics
+from pyloca.metrics import stress
+
+FACTORS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
+SLACK = 1.5  # the paper's figures are of one run and have one or two digits
+PAPER = {
+    ("mushroom", "LOCA"): 1.5e-5,
+    ("mushroom", "AnisotropicDiffusionMaps"): 2e-3,
+    ("mushroom", "DiffusionMaps"): 3e-2,
+    ("sphere", "LOCA"): 1e-3,
+    ("sphere", "AnisotropicDiffusionMaps"): 6e-3,
+    ("sphere", "DiffusionMaps"): 0.18,
+}
+SEEDS = 5
+
+
+def run(seeds: list[int]) -> bool:
+    warnings.simplefilter("ignore", TrustWarning)
+    seeds = seeds[:SEEDS]
+    rows: dict[str, dict[str, Any]] = {}
+    for name in ("mushroom", "sphere"):
+        for seed in seeds:
+            data = getattr(datasets, name)(random_state=seed)
+            statistics = BurstStatistics.from_bursts(data.bursts, data.intrinsic_dim)
+            for method, candidates in _methods(data, seed).items():
+                facts = rows.setdefault(f"{name}, {method}", {"seeds": [], "factors": [], "seconds": []})
+                best, factor, seconds = _best(candidates, statistics, data.X)
+                print(f"{name} seed {seed} {method}: {best:.2e} with factor {factor} in {seconds:.1f} s")
+                for key, value in (("seeds", best), ("factors", factor), ("seconds", seconds)):
+                    facts[key].append(value)
+                paper = PAPER.get((name, method))
+                median, worst = float(np.median(facts["seeds"])), float(np.max(facts["seeds"]))
+                holds = paper is None or median <= SLACK * paper
+                facts |= {"paper": paper, "median": median, "worst": worst, "holds": holds}
+                rows[f"{name}, {method}"] = facts
+    table = [
+        (
+            name,
+            "" if facts["paper"] is None else facts["paper"],
+            facts["median"],
+            facts["worst"],
+            facts["factors"][0] or "",
+            float(np.median(facts["seconds"])),
+            "yes" if facts["holds"] else "NO",
+        )
+        for name, facts in rows.items()
+    ]
+    header = ("method", "paper", "median", "worst", "factor", "seconds", f"≤ {SLACK} × paper")
+    print_table("scaled stress of all methods", header, table)
+    write_results("rivals", {"seed_list": seeds, "slack": SLACK, "rows": rows})
+    return all(facts["holds"] for facts in rows.values())
+
+
+def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[float | None, Any]]:
+    """For each method its candidates by bandwidth factor; None where there is none."""
+    d, sigma = data.n_components, data.burst_std
+    return {
+        "LOCA": {None: LOCA(d, burst_std=sigma, random_state=seed)},
+        "BurstAlignment": {None: BurstAlignment(d, burst_std=sigma)},
+        "IntrinsicIsomap": {None: IntrinsicIsomap(d, burst_std=sigma)},
+        "RiemannianRelaxation": {
+            f: RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f) for f in (0.5, 1, 2, 4)
+        },
+        "AnisotropicDiffusionMaps": {f: AnisotropicDiffusionMaps(d, bandwidth_factor=f) for f in FACTORS},
+        "DiffusionMaps": {f: DiffusionMaps(d, bandwidth_factor=f) for f in FACTORS},
+        "Autoencoder": {None: Autoencoder(d, random_state=seed)},
+    }
+
+
+def _best(
+    candidates: dict[float | None, Any], statistics: BurstStatistics, X: np.ndarray[Any, Any]
+) -> tuple[float, float | None, float]:
+    """(stress, factor, seconds) of the candidate with the least stress."""
+    found: list[tuple[float, float | None, float]] = []
+    for factor, model in candidates.items():
+        start = time.perf_counter()
+        Z = model.fit_transform(statistics)
+        seconds = time.perf_counter() - start
+        found.append((stress(X, Z, scale=True), factor, seconds))
+    return min(found, key=lambda row: row[0])

@@ -1,0 +1,123 @@
+"""What the baselines share: how data is read, and scikit-learn's contract."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pyloca.bursts import Bursts, open_bursts
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstStatistics
+
+__all__ = ["Baseline", "Data"]
+
+Array = NDArray[np.float64]
+Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
+MIN_POINTS = 10
+
+
+class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A method that embeds N points, given as points (N, D) or as the means of bursts.
+
+    A subclass has `_fit`, which returns the embedding, and `_extend`, which embeds new points.
+    """
+
+    n_components: int
+
+    def fit(self, X: Data, y: None = None) -> Any:
+        """Embed `X`: points (N, D), or bursts as for `pyloca.LOCA`, of which the means are embedded."""
+        self._check_parameters()
+        points, statistics = self._read(X)
+        self.embedding_ = self._fit(points, statistics)
+        return self
+
+    def fit_transform(self, X: Data, y: None = None) -> Array:
+        """Fit and return the embedding, (N, d)."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Embed new points: (n, D) → (n, d). Warns of points that lie outside the range of the training points."""
+        check_is_fitted(self)
+        return self._extend(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
+        raise NotImplementedError
+
+    def _extend(self, points: Array) -> Array:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Everything that can be said before the data is read; a subclass adds its own."""
+        check_count("n_components", self.n_components)
+
+    def _read(self, data: Data) -> tuple[Array, BurstStatistics | None]:
+        if _are_points(data):
+            points = validate_data(self, data, dtype=np.float64, ensure_min_samples=MIN_POINTS)
+            if np.all(points == points[0]):
+                raise BurstError("all points are identical; there is nothing to embed.")
+            return points, None
+        if isinstance(data, BurstStatistics):
+            statistics = data
+        else:
+            raw = open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
+            statistics = BurstStatistics.from_bursts(raw)
+        self.n_features_in_ = statistics.n_features
+        return statistics.means, statistics
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+
+class BurstBaseline(Baseline):
+    """A method that cannot do without bursts."""
+
+    def _read(self, data: Data) -> tuple[Array, BurstStatistics]:
+        if _are_points(data):
+            shape = np.shape(data)  # type: ignore[arg-type]
+            raise BurstError(
+                f"{type(self).__name__} needs bursts of shape (N, M, D); got points of shape {shape}. "
+                "Pass repeated measurements, or use DiffusionMaps, which needs none."
+            )
+        points, statistics = super()._read(data)
+        assert statistics is not None
+        if self.n_components < statistics.intrinsic_dim:
+            raise BurstError(
+                f"n_components = {self.n_components} cannot hold bursts that span k = {statistics.intrinsic_dim} "
+                f"directions; use n_components={statistics.intrinsic_dim} or more."
+            )
+        return points, statistics
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def check_real(name: str, value: Any, *, positive: bool = True) -> None:
+    """Refuse what is not a finite number > 0, or ≥ 0 when it need not be positive."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not number or float(value) < 0 or (positive and float(value) == 0):
+        raise ValueError(f"{name} must be a number {'>' if positive else '≥'} 0; got {value!r}.")
+
+
+def _are_points(data: Data) -> bool:
+    if isinstance(data, (Bursts, BurstStatistics, str, os.PathLike)):
+        return False
+    if isinstance(data, (list, tuple)) and len(data) and np.ndim(data[0]) == 2:  # bursts, one by one
+        return False
+    return getattr(data, "ndim", None) != 3 if hasattr(data, "ndim") else np.asarray(data).ndim != 3

@@ -1,0 +1,317 @@
+"""`compare`: is LOCA better here than what I already use?"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+
+from pyloca.alignment import gather, see_edges
+from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
+from pyloca.baselines._autoencoder import Autoencoder
+from pyloca.baselines._base import Data
+from pyloca.baselines._burst_alignment import BurstAlignment
+from pyloca.baselines._diffusion_maps import DiffusionMaps
+from pyloca.baselines._isomap import IntrinsicIsomap
+from pyloca.baselines._kernels import Euclidean, Metric
+from pyloca.baselines._relaxation import RiemannianRelaxation
+from pyloca.bursts import Bursts, open_bursts
+from pyloca.errors import BurstError, PylocaError, TrustWarning
+from pyloca.estimator import LOCA
+from pyloca.geometry import BurstStatistics, JointMahalanobis, connected_graph
+from pyloca.metrics import stress
+from pyloca.objectives import likelihood_pushed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Comparison", "Score", "compare"]
+
+Array = NDArray[np.float64]
+
+NEIGHBORS = 10  # of trustworthiness, continuity and recall
+SAMPLE = 2000  # bursts on which they are computed; they need all distances among them
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row of the table; nan where a figure cannot be told.
+
+    Attributes
+    ----------
+    method : str
+    stress : float
+        Mean squared error of the distances to the truth, after the one scaling that makes it least.
+    whitening : float
+        Mean of tr G − log det G − k: how far bursts are from white in the embedding. G is estimated for every method in
+        the same way, from the steps between neighbouring bursts, after the one scaling that makes it least.
+    trustworthiness, continuity, recall : float
+        Are neighbours in the embedding neighbours in truth; the converse; and the share of the ten nearest that agree.
+        Without the truth, neighbours are those under the joint Mahalanobis distance of the bursts.
+    seconds, megabytes : float
+        Of the fit; memory is the growth of the process at its peak.
+    error : str
+        Why there are no figures, if there are none.
+    """
+
+    method: str
+    stress: float = np.nan
+    whitening: float = np.nan
+    trustworthiness: float = np.nan
+    continuity: float = np.nan
+    recall: float = np.nan
+    seconds: float = np.nan
+    megabytes: float = np.nan
+    error: str = ""
+
+
+COLUMNS = {
+    "stress": ("stress", ".2e"),
+    "whitening": ("whitening", ".2e"),
+    "trustworthiness": ("trust", ".4f"),
+    "continuity": ("contin.", ".4f"),
+    "recall": ("recall", ".3f"),
+    "seconds": ("seconds", ".2f"),
+    "megabytes": ("MB", ".0f"),
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found. ``print`` shows the table, `plot` the embeddings.
+
+    Attributes
+    ----------
+    scores : tuple of Score
+    embeddings : dict of (N, d)
+        By method, of those that succeeded.
+    X : (N, d), optional
+        The truth, when it was given.
+    """
+
+    scores: tuple[Score, ...]
+    embeddings: dict[str, Array] = field(repr=False)
+    X: Array | None = field(default=None, repr=False)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The table as one dictionary a row: for pandas, or for a file."""
+        return [asdict(score) for score in self.scores]
+
+    def __str__(self) -> str:
+        shown = [name for name in COLUMNS if self.X is not None or name != "stress"]
+        width = max(len("method"), *(len(score.method) for score in self.scores))
+        lines = ["method".ljust(width) + "".join(f"{COLUMNS[name][0]:>11}" for name in shown)]
+        for score in self.scores:
+            if score.error:
+                lines.append(f"{score.method.ljust(width)}  failed: {score.error}")
+                continue
+            cells = (format(getattr(score, name), COLUMNS[name][1]) for name in shown)
+            lines.append(score.method.ljust(width) + "".join(f"{cell:>11}" for cell in cells))
+        if self.X is None:
+            lines.append("No truth was given: neighbours are those of the bursts, and the stress cannot be told.")
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """The embeddings side by side, each with its distances against the true ones when these are known."""
+        from pyloca.plots import plot_comparison
+
+        return plot_comparison(self.embeddings, self.X)
+
+
+def compare(
+    bursts: Data,
+    X: ArrayLike | None = None,
+    methods: Sequence[str] | Mapping[str, BaseEstimator] | None = None,
+    *,
+    n_components: int = 2,
+    burst_std: float | None = None,
+    random_state: int = 0,
+) -> Comparison:
+    """Fit all methods to `bursts` and score their embeddings.
+
+    Parameters
+    ----------
+    bursts
+        As for `LOCA.fit`.
+    X : (N, d), optional
+        True latents of the bursts.
+    methods : sequence of names, or mapping of names to estimators, optional
+        None is all of LOCA, BurstAlignment, IntrinsicIsomap, RiemannianRelaxation, AnisotropicDiffusionMaps,
+        DiffusionMaps and Autoencoder. Estimators of your own need `fit_transform`; those of scikit-learn, which know no
+        bursts, are given the burst means.
+    n_components, burst_std, random_state
+        For the methods that are called by name.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> data = datasets.mushroom(n_bursts=300, random_state=0)
+    >>> result = compare(data.bursts, data.X, ["BurstAlignment", "DiffusionMaps"])
+    >>> [score.method for score in result.scores if score.stress < 1e-2]
+    ['BurstAlignment']
+    """
+    statistics = _statistics(bursts)
+    truth = None if X is None else _truth(X, len(statistics))
+    chosen = _choose(methods, n_components, burst_std, random_state)
+    rows = np.arange(len(statistics))
+    if len(rows) > SAMPLE:
+        rows = np.sort(np.random.RandomState(random_state).permutation(len(rows))[:SAMPLE])
+    reference = _distances(statistics, truth, rows)
+    judge = _Whitening(statistics)
+    scores, embeddings = [], {}
+    for name, method in chosen.items():
+        model = clone(method)
+        native = type(model).__module__.startswith("pyloca.")
+        start = time.perf_counter()
+        try:
+            with _peak_memory() as memory, warnings.catch_warnings():
+                warnings.simplefilter("ignore", TrustWarning)  # the table says it in figures
+                embedding = np.asarray(model.fit_transform(statistics if native else statistics.means))
+        except (PylocaError, ValueError, RuntimeError) as error:
+            scores.append(Score(name, error=str(error)))
+            continue
+        seconds = time.perf_counter() - start
+        embeddings[name] = embedding
+        near = _neighborhoods(reference, embedding[rows])
+        exact = np.nan if truth is None else stress(truth, embedding, scale=True)
+        scores.append(Score(name, exact, judge(embedding), *near, seconds, memory[0]))
+    return Comparison(tuple(scores), embeddings, truth)
+
+
+def _statistics(bursts: Data) -> BurstStatistics:
+    if isinstance(bursts, BurstStatistics):
+        return bursts
+    raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+    return BurstStatistics.from_bursts(raw)
+
+
+def _truth(X: ArrayLike, n: int) -> Array:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or len(X) != n or not np.isfinite(X).all():
+        raise BurstError(f"X has shape {X.shape}; expected finite latents of the {n} bursts, shape ({n}, d).")
+    return X
+
+
+def _choose(
+    methods: Sequence[str] | Mapping[str, BaseEstimator] | None, d: int, burst_std: float | None, seed: int
+) -> dict[str, Any]:
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    known: dict[str, Any] = {
+        "LOCA": LOCA(d, burst_std=burst_std, random_state=seed),
+        "BurstAlignment": BurstAlignment(d, burst_std=burst_std, random_state=seed),
+        "IntrinsicIsomap": IntrinsicIsomap(d, burst_std=burst_std, random_state=seed),
+        "RiemannianRelaxation": RiemannianRelaxation(d, burst_std=burst_std, random_state=seed),
+        "AnisotropicDiffusionMaps": AnisotropicDiffusionMaps(d, random_state=seed),
+        "DiffusionMaps": DiffusionMaps(d, random_state=seed),
+        "Autoencoder": Autoencoder(d, random_state=seed),
+    }
+    if methods is None:
+        return known
+    unknown = [name for name in methods if name not in known]
+    if unknown or not len(methods):
+        raise ValueError(f"methods must be some of {', '.join(known)}; got {list(methods)!r}.")
+    return {name: known[name] for name in methods}
+
+
+def _distances(statistics: BurstStatistics, truth: Array | None, rows: NDArray[np.int64]) -> Array:
+    """Distances among the sampled bursts, by which neighbours are judged."""
+    if truth is None:
+        return _pairwise(JointMahalanobis(statistics[rows]))
+    return _pairwise(Euclidean(truth[rows]))
+
+
+def _pairwise(metric: Metric) -> Array:
+    squared = metric.squared(np.arange(len(metric)))
+    np.fill_diagonal(squared, 0)
+    return np.sqrt(squared)
+
+
+def _neighborhoods(reference: Array, Z: Array) -> tuple[float, float, float]:
+    """(trustworthiness, continuity, recall) of an embedding of the sampled bursts."""
+    k = min(NEIGHBORS, (len(Z) - 1) // 2)
+    true, ours = _ranks(reference), _ranks(_pairwise(Euclidean(Z)))
+    shared = ((true <= k) & (ours <= k)).sum() - len(Z)  # a point is no neighbour of itself
+    return _intrusion(true, ours, k), _intrusion(ours, true, k), float(shared / (k * len(Z)))
+
+
+def _ranks(distances: Array) -> NDArray[np.int64]:
+    """rank[i, j] = l when j is the l-th neighbour of i; 0 on the diagonal."""
+    np.fill_diagonal(distances := distances.copy(), -1)
+    return np.argsort(np.argsort(distances, axis=1, kind="stable"), axis=1, kind="stable")
+
+
+def _intrusion(true: NDArray[np.int64], shown: NDArray[np.int64], k: int) -> float:
+    """1 − 2/(n k (2n − 3k − 1)) Σ max(0, true rank − k) over the k neighbours that are shown (Venna and Kaski 2001).
+
+    Trustworthiness; with the arguments exchanged, continuity.
+    """
+    n = len(true)
+    over = np.where(shown <= k, np.maximum(true - k, 0), 0).sum()
+    return float(1 - 2 * over / (n * k * (2 * n - 3 * k - 1)))
+
+
+class _Whitening:
+    """Whitening loss of any embedding, from the steps between neighbouring bursts in the frames of both."""
+
+    def __init__(self, statistics: BurstStatistics) -> None:
+        graph = connected_graph(statistics)
+        self._edges = see_edges(statistics, graph, 1.0)
+
+    def __call__(self, Z: Array) -> float:
+        edges = self._edges
+        steps = Z[edges.tails] - Z[edges.heads]  # (E, d)
+        k = edges.from_head.shape[1]
+        inner, outer = np.zeros((edges.n_nodes, k, k)), np.zeros((edges.n_nodes, k, Z.shape[1]))
+        for ends, seen in ((edges.heads, edges.from_head), (edges.tails, edges.from_tail)):
+            inner += gather(ends, edges.weights[:, None, None] * seen[:, :, None] * seen[:, None], edges.n_nodes)
+            outer += gather(ends, edges.weights[:, None, None] * seen[:, :, None] * steps[:, None], edges.n_nodes)
+        ridge = 1e-9 * np.trace(inner, axis1=1, axis2=2)[:, None, None] * np.eye(k)
+        pushed = np.linalg.solve(inner + ridge, outer)  # (N, k, d): least squares of steps on what the bursts saw
+        size = np.square(pushed).sum() / (len(pushed) * k)
+        loss = likelihood_pushed(torch.from_numpy(pushed.transpose(1, 0, 2) / np.sqrt(size)))
+        return float(loss.mean())
+
+
+@contextmanager
+def _peak_memory() -> Iterator[list[float]]:
+    """Growth of the process in megabytes while the block runs, looked at fifty times a second; nan where unknown."""
+    out = [np.nan]
+    start = _resident()
+    if start is None:
+        yield out
+        return
+    peak, done = [start], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            peak[0] = max(peak[0], _resident() or 0)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield out
+    finally:
+        done.set()
+        watcher.join()
+        out[0] = max(peak[0], _resident() or 0) / 1e6 - start / 1e6
+
+
+def _resident() -> float | None:
+    """Bytes of memory that the process holds, where the system tells (Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return None
+    return 4096.0 * pages

@@ -1,0 +1,160 @@
+"""Diffusion maps (Coifman and Lafon 2006)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from pyloca.baselines._base import Baseline, check_real
+from pyloca.baselines._extension import nystrom
+from pyloca.baselines._kernels import (
+    CUT,
+    DENSE,
+    Euclidean,
+    Kernel,
+    Metric,
+    auto_bandwidth,
+    gaussian_kernel,
+    leading_eigenvectors,
+    max_min,
+    positive_signs,
+)
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstStatistics, refuse_pieces
+
+__all__ = ["DiffusionMaps", "normalise"]
+
+Array = NDArray[np.float64]
+
+
+class DiffusionMaps(Baseline):
+    """Coordinates λ_lᵗ ψ_l of the random walk P = D⁻¹K on the points, K_ij = exp(−‖y_i − y_j‖²/2ε).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    bandwidth : {"max-min", "auto"} or float, default="max-min"
+        ε. "max-min" is the paper's, the largest squared distance from a point to its nearest; "auto" is where the sum
+        of the kernel grows fastest with ε.
+    bandwidth_factor : float, default=1
+        Multiplies ε.
+    alpha : float, default=0
+        The kernel is divided by (density)^α at both ends: 0 is the graph Laplacian, 1 takes the density out.
+    t : float, default=1
+        Time of the walk.
+    random_state : int, RandomState or None, default=0
+        Seeds the sample from which "auto" is chosen and the start of the eigen-solver.
+
+    Attributes
+    ----------
+    embedding_ : (N, d)
+    eigenvalues_ : (d,)
+        λ_1 ≥ … ≥ λ_d, without λ_0 = 1.
+    bandwidth_ : float
+        ε, factor included.
+
+    Notes
+    -----
+    Up to 4000 points the kernel is a full matrix; with more, values below 1e-4 are left out and it is sparse. The
+    random walk is stationary at density π, and the eigenvectors have Σ_i π_i ψ_l(i)² = 1.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        bandwidth: str | float = "max-min",
+        bandwidth_factor: float = 1.0,
+        alpha: float = 0.0,
+        t: float = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.bandwidth_factor = bandwidth_factor
+        self.alpha = alpha
+        self.t = t
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.bandwidth not in ("max-min", "auto"):
+            if isinstance(self.bandwidth, str):
+                raise ValueError(f'bandwidth must be "max-min", "auto" or a number > 0; got {self.bandwidth!r}.')
+            check_real("bandwidth", self.bandwidth)
+        check_real("bandwidth_factor", self.bandwidth_factor)
+        check_real("alpha", self.alpha, positive=False)
+        check_real("t", self.t, positive=False)
+
+    def _metric(self, points: Array, statistics: BurstStatistics | None) -> Metric:
+        return Euclidean(points)
+
+    def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
+        if self.n_components > len(points) - 2:
+            raise BurstError(
+                f"n_components = {self.n_components} is more than {len(points)} points can ask for; "
+                f"use at most {len(points) - 2}."
+            )
+        random = check_random_state(self.random_state)
+        self._distance = self._metric(points, statistics)
+        self._spacing = max_min(self._distance)
+        if self.bandwidth == "max-min":
+            epsilon = self._spacing
+        else:
+            epsilon = auto_bandwidth(self._distance, random) if self.bandwidth == "auto" else float(self.bandwidth)
+        self.bandwidth_ = epsilon * self.bandwidth_factor
+        self._dense = len(points) <= DENSE
+        kernel = gaussian_kernel(self._distance, self.bandwidth_, self._dense)
+        if not self._dense or not _touch(kernel):
+            refuse_pieces(sp.csr_matrix(kernel > CUT), what="points" if statistics is None else "bursts")
+        self._density, degree = normalise(kernel, self.alpha)
+        root = np.sqrt(degree)
+        scale_rows(kernel, 1 / root)
+        values, vectors = leading_eigenvectors(kernel, self.n_components + 1, int(random.randint(2**31 - 1)))
+        self.eigenvalues_ = values[1:]
+        psi = vectors[:, 1:] * (np.sqrt(degree.sum()) / root)[:, None]
+        psi *= positive_signs(psi)
+        self._extended = psi * self.eigenvalues_ ** (self.t - 1)
+        return psi * self.eigenvalues_**self.t
+
+    def _extend(self, points: Array) -> Array:
+        return nystrom(
+            points,
+            self._distance,
+            self.bandwidth_,
+            self._density**-self.alpha,
+            self._extended,
+            dense=self._dense,
+            spacing=self._spacing,
+        )
+
+
+def _touch(kernel: Array) -> bool:
+    """Is every point reached from the first over values above 1e-4? Each row of a dense kernel is looked at once."""
+    reached = np.zeros(len(kernel), dtype=bool)
+    frontier = reached.copy()
+    reached[0] = frontier[0] = True
+    while frontier.any():
+        frontier = (kernel[frontier] > CUT).any(axis=0) & ~reached
+        reached |= frontier
+    return bool(reached.all())
+
+
+def normalise(kernel: Kernel, alpha: float) -> tuple[Array, Array]:
+    """Divide `kernel` in place by (q_i q_j)^α; returns the density q = Σ_j K_ij and the row sums after it."""
+    density = np.asarray(kernel.sum(axis=1)).ravel()
+    if alpha:
+        scale_rows(kernel, density**-alpha)
+    return density, np.asarray(kernel.sum(axis=1)).ravel()
+
+
+def scale_rows(kernel: Kernel, factor: Array) -> None:
+    """K_ij ← f_i K_ij f_j in place."""
+    if sp.issparse(kernel):
+        kernel.data *= np.repeat(factor, np.diff(kernel.indptr))
+        kernel.data *= factor[kernel.indices]
+    else:
+        kernel *= factor
+        kernel *= factor[:, None]
