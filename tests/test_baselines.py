@@ -1,6 +1,7 @@
 """The paper's rivals: against naive twins, on shapes whose answer is known, and with bad input."""
 
 import warnings
+from itertools import pairwise
 
 import matplotlib.figure
 import numpy as np
@@ -89,7 +90,9 @@ def test_mahalanobis_with_pseudo_inverses():
     _, statistics = smooth_statistics(20)
     C = [np.linalg.pinv(A.T @ A, rcond=1e-8) for A in statistics.tangents]
     y = statistics.means
-    naive = np.array([[0.5 * (a - b) @ (P + Q) @ (a - b) for b, Q in zip(y, C)] for a, P in zip(y, C)])
+    naive = np.array(
+        [[0.5 * (a - b) @ (P + Q) @ (a - b) for b, Q in zip(y, C, strict=True)] for a, P in zip(y, C, strict=True)]
+    )
     metric = JointMahalanobis(statistics, completed=False)
     np.testing.assert_allclose(metric.squared(np.arange(20)), naive, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(metric.squared_from(y), naive, rtol=1e-8, atol=1e-10)
@@ -169,7 +172,9 @@ def test_anisotropic_diffusion_maps_against_the_naive_twin():
     model = AnisotropicDiffusionMaps(2, bandwidth_factor=3).fit(statistics)
     C = [np.linalg.pinv(A.T @ A, rcond=1e-8) for A in statistics.tangents]
     y = statistics.means
-    squared = np.array([[0.5 * (a - b) @ (P + Q) @ (a - b) for b, Q in zip(y, C)] for a, P in zip(y, C)])
+    squared = np.array(
+        [[0.5 * (a - b) @ (P + Q) @ (a - b) for b, Q in zip(y, C, strict=True)] for a, P in zip(y, C, strict=True)]
+    )
     expected, values = naive_diffusion_map(squared, model.bandwidth_, 0, 1, 2)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
     signs = np.sign((expected * model.embedding_).sum(axis=0))
@@ -314,7 +319,7 @@ def test_relaxation_lowers_its_loss_on_a_cylinder():
     model = RiemannianRelaxation(3, intrinsic_dim=2).fit(Y)
     history = model.loss_history_
     assert history[-1] < 0.1 * history[0]
-    assert all(later <= earlier for earlier, later in zip(history, history[1:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(history))
     assert model.loss_history_[-1] < 0.05
 
 
@@ -341,7 +346,7 @@ def test_burst_alignment_is_the_alignment():
 
 
 def test_the_autoencoder_reconstructs_and_does_not_measure():
-    X, bursts = planar_bursts(200, 20)
+    _, bursts = planar_bursts(200, 20)
     model = Autoencoder(2, max_iter=300).fit(bursts)
     assert model.loss_ < 1e-3
     means = bursts.mean(axis=1)
@@ -367,7 +372,7 @@ def test_geometric_harmonics_extend_a_smooth_function():
 
 @pytest.mark.parametrize("method", ALL)
 def test_new_points_near_and_far(method):
-    X, bursts = planar_bursts(150, 20)
+    _, bursts = planar_bursts(150, 20)
     model = method(2).fit(bursts)
     means = bursts.mean(axis=1)
     with warnings.catch_warnings():
@@ -383,7 +388,7 @@ def test_new_points_near_and_far(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_the_contract(method):
-    X, bursts = planar_bursts(60, 20)
+    _, bursts = planar_bursts(60, 20)
     model = method(2)
     with pytest.raises(NotFittedError):
         model.transform(bursts[0])
@@ -477,7 +482,7 @@ def test_bad_points(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_duplicate_points(method):
-    X, bursts = planar_bursts(60, 20)
+    _, bursts = planar_bursts(60, 20)
     Z = method(2).fit_transform(np.concatenate([bursts, bursts[:20]]))
     assert np.isfinite(Z).all()
     np.testing.assert_allclose(Z[60:], Z[:20], atol=2e-2 * np.abs(Z).max())
@@ -518,7 +523,7 @@ def test_comparison_with_the_truth():
     data = datasets.mushroom(n_bursts=250, n_points=50)
     result = compare(data.bursts, data.X, burst_std=data.burst_std)
     by_name = {score.method: score for score in result.scores}
-    assert list(by_name)[0] == "LOCA" and len(by_name) == 7
+    assert next(iter(by_name)) == "LOCA" and len(by_name) == 7
     for score in result.scores:
         assert not score.error
         assert score.seconds > 0 and np.isfinite(score.megabytes)
@@ -568,7 +573,7 @@ def test_trustworthiness_is_scikit_learns():
     assert trust == pytest.approx(trustworthiness(X, Z, n_neighbors=10))
     assert continuity == pytest.approx(trustworthiness(Z, X, n_neighbors=10))
     near = [np.argsort(np.linalg.norm(P[:, None] - P, axis=2), axis=1)[:, 1:11] for P in (X, Z)]
-    assert recall == pytest.approx(np.mean([len(set(a) & set(b)) for a, b in zip(*near)]) / 10)
+    assert recall == pytest.approx(np.mean([len(set(a) & set(b)) for a, b in zip(*near, strict=True)]) / 10)
 
 
 def test_whitening_of_the_truth_and_of_a_stretch():
