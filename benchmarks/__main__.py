@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from benchmarks import accuracy, evaluation, growth, limit, profile, speed, unseen
+from benchmarks import accuracy, evaluation, growth, limit, profile, rivals, rivals_speed, speed, unseen
 
 COMMANDS = {
     "accuracy": accuracy.run,
@@ -17,6 +17,8 @@ COMMANDS = {
     "evaluation": evaluation.run,
     "profile": profile.run,
     "limit": limit.run,
+    "rivals": rivals.run,
+    "rivals_speed": rivals_speed.run,
 }
 
 

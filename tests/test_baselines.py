@@ -27,7 +27,7 @@ from pyloca.baselines import (
     compare,
 )
 from pyloca.baselines._extension import GeometricHarmonics
-from pyloca.baselines._kernels import Euclidean, auto_bandwidth, gaussian_kernel, leading_eigenvectors, max_min
+from pyloca.baselines._kernels import Euclidean, auto_bandwidth, gaussian_kernel, max_min, strongest, walk_eigenvectors
 from pyloca.baselines._relaxation import dual_metric, laplacian, relaxation_loss
 from pyloca.geometry import JointMahalanobis
 from pyloca.metrics import stress
@@ -137,15 +137,28 @@ def test_a_kernel_too_large_for_memory_is_refused(monkeypatch):
         gaussian_kernel(Euclidean(np.random.RandomState(0).uniform(size=(300, 2))), 1.0, False)
 
 
-def test_leading_eigenvectors_are_numpys():
-    A = np.random.RandomState(4).standard_normal((150, 150))
-    A = A + A.T
-    values, vectors = leading_eigenvectors(A, 4, 0)
-    expected = np.linalg.eigvalsh(A)[::-1][:4]
-    np.testing.assert_allclose(values, expected, rtol=1e-9)
-    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-7)
-    sparse_values, _ = leading_eigenvectors(sp.csr_matrix(A), 4, 0)
-    np.testing.assert_allclose(sparse_values, expected, rtol=1e-9)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("factor", [1, 30])
+def test_eigenvectors_of_the_walk_are_numpys(factor, sparse):
+    Y = np.random.RandomState(4).uniform(size=(400, 2)) * [1, 0.7]
+    metric = Euclidean(Y)
+    kernel = gaussian_kernel(metric, factor * max_min(metric), not sparse)
+    K = kernel.toarray() if sparse else kernel.copy()
+    P = K / K.sum(axis=1)[:, None]
+    values, psi = walk_eigenvectors(kernel, 4, 0)
+    np.testing.assert_allclose(values, np.sort(np.linalg.eigvals(P).real)[::-1][1:5], rtol=1e-9)
+    np.testing.assert_allclose(P @ psi, psi * values, atol=1e-6)
+    np.testing.assert_allclose((psi.T * K.sum(axis=1) / K.sum()) @ psi, np.eye(4), atol=1e-8)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_strongest_edges(sparse):
+    W = np.random.RandomState(0).uniform(size=(30, 30))
+    W = W + W.T + 5 * np.eye(30)
+    out = strongest(sp.csr_matrix(W) if sparse else W, 4).toarray()
+    np.fill_diagonal(W, -1)
+    top = np.sort(W, axis=1)[:, [-4]] <= W
+    np.testing.assert_array_equal(out, np.where(top | top.T, W, 0))
 
 
 # -- diffusion maps ---------------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from pyloca.baselines._kernels import (
     Metric,
     auto_bandwidth,
     gaussian_kernel,
-    leading_eigenvectors,
     max_min,
     positive_signs,
+    scale_rows,
+    walk_eigenvectors,
 )
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, refuse_pieces
@@ -109,12 +110,8 @@ class DiffusionMaps(Baseline):
         kernel = gaussian_kernel(self._distance, self.bandwidth_, self._dense)
         if not self._dense or not _touch(kernel):
             refuse_pieces(sp.csr_matrix(kernel > CUT), what="points" if statistics is None else "bursts")
-        self._density, degree = normalise(kernel, self.alpha)
-        root = np.sqrt(degree)
-        scale_rows(kernel, 1 / root)
-        values, vectors = leading_eigenvectors(kernel, self.n_components + 1, int(random.randint(2**31 - 1)))
-        self.eigenvalues_ = values[1:]
-        psi = vectors[:, 1:] * (np.sqrt(degree.sum()) / root)[:, None]
+        self._density = normalise(kernel, self.alpha)
+        self.eigenvalues_, psi = walk_eigenvectors(kernel, self.n_components, int(random.randint(2**31 - 1)))
         psi *= positive_signs(psi)
         self._extended = psi * self.eigenvalues_ ** (self.t - 1)
         return psi * self.eigenvalues_**self.t
@@ -142,19 +139,9 @@ def _touch(kernel: Array) -> bool:
     return bool(reached.all())
 
 
-def normalise(kernel: Kernel, alpha: float) -> tuple[Array, Array]:
-    """Divide `kernel` in place by (q_i q_j)^α; returns the density q = Σ_j K_ij and the row sums after it."""
+def normalise(kernel: Kernel, alpha: float) -> Array:
+    """Divide `kernel` in place by (q_i q_j)^α, and return the density q = Σ_j K_ij."""
     density = np.asarray(kernel.sum(axis=1)).ravel()
     if alpha:
         scale_rows(kernel, density**-alpha)
-    return density, np.asarray(kernel.sum(axis=1)).ravel()
-
-
-def scale_rows(kernel: Kernel, factor: Array) -> None:
-    """K_ij ← f_i K_ij f_j in place."""
-    if sp.issparse(kernel):
-        kernel.data *= np.repeat(factor, np.diff(kernel.indptr))
-        kernel.data *= factor[kernel.indices]
-    else:
-        kernel *= factor
-        kernel *= factor[:, None]
+    return density

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg, splu
 from sklearn.neighbors import NearestNeighbors
 
 from pyloca.errors import BurstError, ConvergenceError
@@ -19,10 +21,13 @@ __all__ = [
     "Metric",
     "auto_bandwidth",
     "gaussian_kernel",
-    "leading_eigenvectors",
+    "laplacian_solver",
     "max_min",
     "positive_signs",
+    "scale_rows",
     "slabs",
+    "strongest",
+    "walk_eigenvectors",
 ]
 
 Array = NDArray[np.float64]
@@ -34,6 +39,7 @@ MAX_ENTRIES = 100_000_000  # of a sparse kernel: 1.2 GB, and as much again while
 SLAB = 1 << 20  # entries of a block of distances
 TREE_FEATURES = 15  # with more features a tree is slower than comparing all pairs
 PROBE = 2000  # points from which bandwidth="auto" is chosen
+EDGES = 12  # a point, of a graph that is factorised
 ROUNDING = 1e-13  # squared distances below this part of the largest are those of equal points
 
 
@@ -165,25 +171,106 @@ def _within(metric: Metric, reach: float) -> Iterator[tuple[NDArray[np.int64], s
         yield rows, sp.csr_matrix((squared[i, j], (i, j.astype(np.int32))), shape=squared.shape)
 
 
-def leading_eigenvectors(matrix: Kernel, n_vectors: int, seed: int) -> tuple[Array, Array]:
-    """The largest eigenvalues (m,), falling, and eigenvectors (N, m) of a symmetric matrix."""
-    n = matrix.shape[0]
-    if n <= 5 * n_vectors or n < 100:
-        dense = matrix.toarray() if sp.issparse(matrix) else matrix
-        values, vectors = scipy.linalg.eigh(dense, subset_by_index=[max(0, n - n_vectors), n - 1])
+def walk_eigenvectors(kernel: Kernel, n_vectors: int, seed: int) -> tuple[Array, Array]:
+    """λ_1 ≥ … ≥ λ_m and ψ (N, m) of the walk P = D⁻¹K, without λ_0 = 1, with Σ_i π_i ψ_l(i)² = 1; `kernel` is spent.
+
+    Of S = D^½ P D^-½, which is symmetric. Its leading eigenvalues crowd at 1, where Lanczos needs hundreds of steps;
+    LOBPCG needs a few dozen when it is told what I − S is like in long waves: a graph with a dozen edges a point, which
+    is factorised at once.
+    """
+    n = kernel.shape[0]
+    degree = np.asarray(kernel.sum(axis=1)).ravel()
+    root = np.sqrt(degree)
+    small = n < 100 or n <= 10 * (n_vectors + 1)
+    thin = None if small else strongest(kernel, EDGES)
+    scale_rows(kernel, 1 / root)
+    if small:
+        dense = kernel.toarray() if sp.issparse(kernel) else kernel
+        values, vectors = scipy.linalg.eigh(dense, subset_by_index=[n - n_vectors - 1, n - 2])
     else:
-        start = np.random.RandomState(seed).standard_normal(n)  # the same at every call: two runs agree
-        try:
-            values, vectors = eigsh(matrix, n_vectors, which="LA", v0=start, ncv=min(n - 1, max(2 * n_vectors + 1, 40)))
-        except ArpackNoConvergence as error:
-            if sp.issparse(matrix):
-                raise ConvergenceError(
-                    f"the eigenvectors of the kernel did not converge ({len(error.eigenvalues)} of {n_vectors} did). "
-                    "The kernel is too narrow to tell them apart: raise bandwidth_factor."
-                ) from error
-            values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[n - n_vectors, n - 1])
+        values, vectors = _preconditioned(kernel, thin, root, n_vectors, np.random.RandomState(seed))
     order = np.argsort(-values)
-    return values[order], vectors[:, order]
+    return values[order], vectors[:, order] * (np.linalg.norm(root) / root)[:, None]
+
+
+def _preconditioned(
+    S: Kernel, thin: sp.csr_matrix, root: Array, n_vectors: int, random: np.random.RandomState
+) -> tuple[Array, Array]:
+    n, unit = len(root), (root / np.linalg.norm(root))[:, None]
+    solve = laplacian_solver(thin)
+
+    def long_waves(v: Array) -> Array:
+        return root[:, None] * solve(root[:, None] * v.reshape(n, -1))
+
+    def lower(v: Array) -> Array:  # (I − S) v
+        return v - S @ v
+
+    def without_trivial(v: Array) -> Array:
+        return v - unit @ (unit.T @ v)
+
+    # In units of the thin graph, so that both agree on a smooth vector; in short waves I − S is near I.
+    smooth = without_trivial(long_waves(without_trivial(long_waves(random.standard_normal((n, 1))))))
+    energy = float((smooth * lower(smooth)).sum())
+    factor = energy / float((without_trivial(long_waves(lower(smooth))) * lower(smooth)).sum())
+
+    def metric(v: Array) -> Array:
+        return v + factor * long_waves(v).reshape(v.shape)
+
+    operator, inverse = (LinearOperator((n, n), f, matmat=f, dtype=np.float64) for f in (lower, metric))
+    start = without_trivial(long_waves(random.standard_normal((n, n_vectors + 2))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # whether it converged is looked at below
+        values, vectors = lobpcg(operator, start, M=inverse, Y=unit, largest=False, tol=1e-9, maxiter=60)
+    order = np.argsort(values)[:n_vectors]
+    values, vectors = values[order], vectors[:, order]
+    if np.linalg.norm(lower(vectors) - vectors * values, axis=0).max() <= 1e-7:
+        return 1 - values, vectors
+    # A kernel so wide that a thin graph is nothing like it: then the eigenvalues lie apart and Lanczos is fast.
+    try:
+        values, vectors = eigsh(S, n_vectors + 1, which="LA", v0=start[:, 0], ncv=min(n - 1, 2 * n_vectors + 40))
+    except ArpackNoConvergence as error:
+        raise ConvergenceError(
+            f"the eigenvectors of the kernel did not converge ({len(error.eigenvalues)} of {n_vectors + 1} did). "
+            "The kernel is too narrow to tell them apart: raise bandwidth_factor."
+        ) from error
+    return values[:-1], vectors[:, :-1]
+
+
+def scale_rows(kernel: Kernel, factor: Array) -> None:
+    """K_ij ← f_i K_ij f_j in place."""
+    if sp.issparse(kernel):
+        kernel.data *= np.repeat(factor, np.diff(kernel.indptr))
+        kernel.data *= factor[kernel.indices]
+    else:
+        kernel *= factor
+        kernel *= factor[:, None]
+
+
+def strongest(weights: Kernel, count: int) -> sp.csr_matrix:
+    """The `count` largest entries of each row off the diagonal, made symmetric: a graph that is cheap to factorise."""
+    if sp.issparse(weights):
+        keep = []
+        for start, stop in pairwise(weights.indptr):
+            row = weights.data[start:stop]
+            few = np.arange(len(row)) if len(row) <= count + 1 else np.argpartition(row, -count - 1)[-count - 1 :]
+            keep.append(start + few)
+        index = np.concatenate(keep)
+        rows = np.repeat(np.arange(len(keep)), [len(part) for part in keep])
+        columns, values = weights.indices[index], weights.data[index]
+    else:
+        columns = np.argpartition(weights, -count - 1, axis=1)[:, -count - 1 :]
+        rows = np.repeat(np.arange(len(weights)), count + 1)
+        values, columns = np.take_along_axis(weights, columns, axis=1).ravel(), columns.ravel()
+    off = rows != columns
+    out = sp.csr_matrix((values[off], (rows[off], columns[off])), shape=weights.shape)
+    return out.maximum(out.T).tocsr()
+
+
+def laplacian_solver(weights: sp.csr_matrix) -> Callable[[Array], Array]:
+    """Solve (D − W) x = b, factored once, with a millionth added to the diagonal because constants have no answer."""
+    degree = np.asarray(weights.sum(axis=1)).ravel()
+    matrix = sp.csc_matrix(sp.diags((1 + 1e-6) * degree) - weights)
+    return splu(matrix, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
 
 
 def positive_signs(vectors: Array) -> Array:

@@ -8,14 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import splu
 from sklearn.utils import check_random_state
 
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._base import Baseline, check_count, check_real
 from pyloca.baselines._diffusion_maps import DiffusionMaps, normalise
 from pyloca.baselines._extension import GeometricHarmonics
-from pyloca.baselines._kernels import Euclidean, Metric, gaussian_kernel, max_min
+from pyloca.baselines._kernels import EDGES, Euclidean, Metric, gaussian_kernel, laplacian_solver, max_min, strongest
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, JointMahalanobis, burst_std_from_spectra, refuse_pieces
 from pyloca.solvers import LBFGS
@@ -138,7 +137,8 @@ class RiemannianRelaxation(Baseline):
 def laplacian(metric: Metric, epsilon: float) -> sp.csr_matrix:
     """(2/ε)(P − I) → Δ as ε → 0, P a walk on a Gaussian kernel with the density taken out; the diagonal is left out."""
     kernel = gaussian_kernel(metric, epsilon, dense=False)
-    _, degree = normalise(kernel, 1.0)
+    normalise(kernel, 1.0)
+    degree = np.asarray(kernel.sum(axis=1)).ravel()
     kernel.data *= np.repeat(2 / (epsilon * degree), np.diff(kernel.indptr))
     kernel.setdiag(0)
     kernel.eliminate_zeros()
@@ -183,20 +183,14 @@ def relaxation_loss(generator: sp.csr_matrix, z: Array, k: int) -> tuple[float, 
 def relax(generator: sp.csr_matrix, start: Array, k: int, max_iter: int) -> tuple[Array, list[float], int]:
     """Minimise the loss from `start`: L-BFGS in the metric of the Laplacian, where long waves move as fast as short."""
     shape = start.shape
-    nearest = _strongest(generator + generator.T, 12)
-    degree = np.asarray(nearest.sum(axis=1)).ravel()
-    factor = splu(
-        sp.csc_matrix(sp.diags(degree * (1 + 1e-6)) - nearest),
-        permc_spec="MMD_AT_PLUS_A",
-        options={"SymmetricMode": True},
-    )
+    solve = laplacian_solver(strongest(generator + generator.T, EDGES))
 
     def loss(theta: torch.Tensor) -> tuple[float, torch.Tensor]:
         value, gradient = relaxation_loss(generator, theta.numpy().reshape(shape), k)
         return value, torch.from_numpy(gradient.ravel())
 
     optimizer = LBFGS(loss, torch.from_numpy(start.ravel()))
-    optimizer.preconditioner = lambda q: torch.from_numpy(factor.solve(q.numpy().reshape(shape)).ravel())
+    optimizer.preconditioner = lambda q: torch.from_numpy(solve(q.numpy().reshape(shape)).ravel())
     history, n_iter = [optimizer.value], 0
     while n_iter < max_iter and optimizer.step():
         n_iter += 1
@@ -206,15 +200,3 @@ def relax(generator: sp.csr_matrix, start: Array, k: int, max_iter: int) -> tupl
                 break
     z = optimizer.theta.numpy().reshape(shape)
     return z - z.mean(axis=0), history, n_iter
-
-
-def _strongest(weights: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    """The `count` largest entries of each row, made symmetric: enough of a graph to factorise cheaply."""
-    keep = []
-    for start, stop in zip(weights.indptr[:-1], weights.indptr[1:], strict=True):
-        row = weights.data[start:stop]
-        keep.append(start + (np.argpartition(row, -count)[-count:] if len(row) > count else np.arange(len(row))))
-    index = np.concatenate(keep)
-    rows = np.repeat(np.arange(weights.shape[0]), [len(part) for part in keep])
-    out = sp.csr_matrix((weights.data[index], (rows, weights.indices[index])), shape=weights.shape)
-    return out.maximum(out.T).tocsr()
