@@ -1,6 +1,7 @@
 """All methods on mushroom and sphere, each with its best bandwidth, against the paper's figures for its rivals.
 
-The best bandwidth factor is the one with the least true stress on the seed itself: a favour that no user can do them.
+The best settings are those with the least true stress on the seed itself: a favour that no user can do them. The exact
+eigenfunctions of the square, cos πx and cos πy, stand in the table as what diffusion maps can come to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import print_table, write_results
-from pyloca import LOCA, TrustWarning, datasets
+from pyloca import LOCA, BurstError, TrustWarning, datasets
 from pyloca.baselines import (
     AnisotropicDiffusionMaps,
     Autoencoder,
@@ -25,6 +26,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 
 FACTORS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
+ALPHAS = (0, 1)
 SLACK = 1.5  # the paper's figures are of one run and have one or two digits
 PAPER = {
     ("mushroom", "LOCA"): 1.5e-5,
@@ -35,6 +37,7 @@ PAPER = {
     ("sphere", "DiffusionMaps"): 0.18,
 }
 SEEDS = 5
+LIMIT = "mushroom, exact eigenfunctions"
 
 
 def run(seeds: list[int]) -> bool:
@@ -51,11 +54,15 @@ def run(seeds: list[int]) -> bool:
                 print(f"{name} seed {seed} {method}: {best:.2e} with factor {factor} in {seconds:.1f} s")
                 for key, value in (("seeds", best), ("factors", factor), ("seconds", seconds)):
                     facts[key].append(value)
-                paper = PAPER.get((name, method))
-                median, worst = float(np.median(facts["seeds"])), float(np.max(facts["seeds"]))
-                holds = paper is None or median <= SLACK * paper
-                facts |= {"paper": paper, "median": median, "worst": worst, "holds": holds}
-                rows[f"{name}, {method}"] = facts
+                facts["paper"] = PAPER.get((name, method))
+            if name == "mushroom":
+                facts = rows.setdefault(LIMIT, {"seeds": [], "factors": [], "seconds": [], "paper": None})
+                facts["seeds"].append(stress(data.X, np.cos(np.pi * data.X), scale=True))
+                facts["factors"].append(None)
+                facts["seconds"].append(0.0)
+    for facts in rows.values():
+        facts["median"], facts["worst"] = float(np.median(facts["seeds"])), float(np.max(facts["seeds"]))
+        facts["holds"] = facts["paper"] is None or facts["median"] <= SLACK * facts["paper"]
     table = [
         (
             name,
@@ -74,7 +81,7 @@ def run(seeds: list[int]) -> bool:
     return all(facts["holds"] for facts in rows.values())
 
 
-def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[float | None, Any]]:
+def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[str | None, Any]]:
     """For each method its candidates by bandwidth factor; None where there is none."""
     d, sigma = data.n_components, data.burst_std
     return {
@@ -82,22 +89,29 @@ def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[float | None, 
         "BurstAlignment": {None: BurstAlignment(d, burst_std=sigma)},
         "IntrinsicIsomap": {None: IntrinsicIsomap(d, burst_std=sigma)},
         "RiemannianRelaxation": {
-            f: RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f) for f in (0.5, 1, 2, 4)
+            f"{f:g}": RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f) for f in (0.5, 1, 2, 4)
         },
-        "AnisotropicDiffusionMaps": {f: AnisotropicDiffusionMaps(d, bandwidth_factor=f) for f in FACTORS},
-        "DiffusionMaps": {f: DiffusionMaps(d, bandwidth_factor=f) for f in FACTORS},
+        "AnisotropicDiffusionMaps": {
+            f"{f:g}, α = {a}": AnisotropicDiffusionMaps(d, bandwidth_factor=f, alpha=a) for f in FACTORS for a in ALPHAS
+        },
+        "DiffusionMaps": {
+            f"{f:g}, α = {a}": DiffusionMaps(d, bandwidth_factor=f, alpha=a) for f in FACTORS for a in ALPHAS
+        },
         "Autoencoder": {None: Autoencoder(d, random_state=seed)},
     }
 
 
 def _best(
-    candidates: dict[float | None, Any], statistics: BurstStatistics, X: np.ndarray[Any, Any]
-) -> tuple[float, float | None, float]:
+    candidates: dict[str | None, Any], statistics: BurstStatistics, X: np.ndarray[Any, Any]
+) -> tuple[float, str | None, float]:
     """(stress, factor, seconds) of the candidate with the least stress."""
-    found: list[tuple[float, float | None, float]] = []
+    found: list[tuple[float, str | None, float]] = []
     for factor, model in candidates.items():
         start = time.perf_counter()
-        Z = model.fit_transform(statistics)
+        try:
+            Z = model.fit_transform(statistics)
+        except BurstError:  # a kernel so narrow that it falls into pieces
+            continue
         seconds = time.perf_counter() - start
         found.append((stress(X, Z, scale=True), factor, seconds))
     return min(found, key=lambda row: row[0])
