@@ -109,11 +109,11 @@ def rivals_table() -> str:
     lines = [
         "## The paper's rivals",
         "",
-        "Stress scaled by the one best factor, seeds " + ", ".join(map(str, facts["seed_list"])) + ", every method with "
-        "the bandwidth that is best by the truth (`python -m benchmarks rivals`; what they are: "
+        "Stress scaled by the one best factor, seeds " + ", ".join(map(str, facts["seed_list"])) + ", every method "
+        "with the bandwidth that is best by the truth (`python -m benchmarks rivals`; what they are: "
         "[baselines](baselines.md)).",
         "",
-        f"| data, method | paper | median | worst seed | ≤ {facts['slack']} × paper | best bandwidth factor | seconds |",
+        f"| data, method | paper | median | worst seed | ≤ {facts['slack']} × paper | best bandwidth factor | s |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, row in facts["rows"].items():

@@ -25,7 +25,7 @@ from pyloca.baselines import (
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 
-FACTORS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
+FACTORS = (0.2, 0.3, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
 ALPHAS = (0, 1)
 SLACK = 1.5  # the paper's figures are of one run and have one or two digits
 PAPER = {

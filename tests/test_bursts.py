@@ -199,7 +199,7 @@ def test_split_trains_on_at_least_one_burst(n):
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.0, 1.5, float("nan")])
 def test_split_refuses_a_fraction_outside_0_to_1(fraction, equal):
-    with pytest.raises(BurstError, match="validation_fraction"):
+    with pytest.raises(BurstError, match="the fraction to hold out"):
         Bursts(equal).split(fraction)
 
 

@@ -1,15 +1,19 @@
 """What the bursts say of a fit, and what they say of σ and k."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from helpers import linear_map, planar_bursts, planar_statistics
-from pyloca import Bursts, datasets, diagnostics
+from pyloca import LOCA, Bursts, TrustWarning, datasets, diagnostics
 from pyloca.diagnostics import diagnose_fit
 from pyloca.geometry import BurstStatistics
 from pyloca.selection import estimate_burst_std, estimate_intrinsic_dim
+
+NONE_LOST = np.zeros(5, dtype=bool)
 
 
 def linear_encoder(factors=(1.0, 1.0), dtype=torch.float64):
@@ -59,11 +63,11 @@ def test_the_warning_gives_the_number_that_it_tested():
     """Just above the threshold it speaks, just below it is silent."""
     for ratio, speaks in ((0.99, False), (1.01, True)):
         median = ratio * diagnostics.FAR_FROM_FLOOR * 0.2
-        assert bool(diagnostics._warnings(np.ones((5, 2)), median, 0.2)) is speaks
+        assert bool(diagnostics._warnings(np.ones((5, 2)), median, 0.2, NONE_LOST)) is speaks
     for median, speaks in ((0.99 * diagnostics.POOR_LOSS, False), (1.01 * diagnostics.POOR_LOSS, True)):
-        assert bool(diagnostics._warnings(np.ones((5, 2)), median, 0.0)) is speaks
+        assert bool(diagnostics._warnings(np.ones((5, 2)), median, 0.0, NONE_LOST)) is speaks
     for stretch, speaks in ((1.01 * diagnostics.COLLAPSED, False), (0.99 * diagnostics.COLLAPSED, True)):
-        assert bool(diagnostics._warnings(np.full((5, 2), stretch), 0.0, 0.0)) is speaks
+        assert bool(diagnostics._warnings(np.full((5, 2), stretch), 0.0, 0.0, NONE_LOST)) is speaks
 
 
 def test_long_bursts_count_for_more():
@@ -116,3 +120,15 @@ def test_intrinsic_dimension_of_a_plane(k):
 def test_intrinsic_dimension_of_the_papers_data():
     for data in (datasets.mushroom(50, 30), datasets.sphere(30), datasets.wifi(50)):
         assert estimate_intrinsic_dim(data.bursts) == data.intrinsic_dim
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_circle_flattened_into_a_line_is_seen(seed):
+    random = np.random.RandomState(seed)
+    angle = random.uniform(0, 2 * np.pi, 400)[:, None] + 0.01 * random.standard_normal((400, 30))
+    bursts = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    with pytest.warns(TrustWarning, match=r"folded or torn|not white"):
+        LOCA(1, burst_std=0.01, hidden_layers=(20,), random_state=seed).fit(bursts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LOCA(2, burst_std=0.01, hidden_layers=(20,), random_state=seed).fit(bursts)

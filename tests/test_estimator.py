@@ -1,6 +1,7 @@
 """`LOCA` as scikit-learn knows an estimator, and every way to hand it the wrong thing."""
 
 import functools
+import re
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,9 @@ from pyloca import LOCA, BurstStatistics, TrustWarning
 from pyloca.errors import BurstError
 from pyloca.metrics import stress
 from pyloca.selection import estimate_burst_std
+
+# Many of these fits are cut short on purpose, before there is a decoder.
+pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
 
 
 @functools.cache
@@ -507,7 +511,7 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_two_pieces():
     _, bursts = planar_bursts(80, 20)
     bursts[40:] += 50
-    with pytest.raises(BurstError, match=r"the bursts fall into 2 pieces that do not touch .*fit each piece alone"):
+    with pytest.raises(BurstError, match=r"the bursts fall into 2 pieces that do not touch .*Fit each piece alone"):
         tiny_loca().fit(bursts)
 
 
@@ -691,3 +695,111 @@ def test_scikit_learn(estimator, check):
     _, words = EXPECTED_FAILURES[check_name(check)]
     with pytest.raises((AssertionError, ValueError), match=words):  # one that passes fails here
         check(estimator)
+
+
+# -- what a fresh eye found -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default:training was ended by max_iter")
+def test_a_fit_without_a_decoder_says_so():
+    _, bursts = planar_bursts(60, 30)
+    with pytest.warns(TrustWarning, match="in stage 'whiten', after 250 .* decoder is not trained") as caught:
+        model = tiny_loca(max_iter=250).fit(bursts)
+    assert caught[0].filename == __file__
+    assert "decoder is not trained" in str(model.diagnostics_)
+
+
+def test_pieces_are_named_by_the_numbers_of_the_user():
+    """Held-out bursts do not shift them."""
+    _, bursts = planar_bursts(100, 20)
+    bursts[-40:] += 50
+    with pytest.raises(BurstError, match="fall into 2 pieces") as caught:
+        tiny_loca().fit(bursts)
+    first, second = (int(word) for word in re.findall(r"such as (\d+)", str(caught.value)))
+    assert first < 60 <= second
+
+
+@pytest.mark.parametrize("shift", [50, 1e3])
+def test_one_stray_burst_is_named(shift):
+    _, bursts = planar_bursts(100, 20)
+    model = tiny_loca(validation_fraction=0)
+    bursts[37] += shift
+    with pytest.raises(BurstError, match=r"1 bursts such as 37\).* Remove pieces of a few"):
+        model.fit(bursts)
+
+
+def test_several_bursts_at_each_station():
+    """Five bursts at every node of a grid: neighbours at distance 0 are not all there is."""
+    random = np.random.RandomState(0)
+    X = np.repeat(np.stack(np.meshgrid(np.arange(8), np.arange(8)), axis=-1).reshape(-1, 2) / 8, 5, axis=0)
+    model = tiny_loca(max_iter=900).fit(X[:, None] + 0.01 * random.standard_normal((320, 100, 2)))
+    assert stress(X, model.embedding_) < 5e-3
+    with pytest.raises(BurstError, match="all bursts lie at one place"):
+        tiny_loca().fit(np.repeat(planar_bursts(60, 20)[1][:1], 60, axis=0))
+
+
+def test_statistics_are_scored_as_they_were_fitted():
+    _, clouds = latent_bursts(80, 60, 2, 0.01, 0)
+    bursts = np.concatenate([clouds, np.zeros((80, 60, 2))], axis=2)
+    bursts += 0.003 * np.random.RandomState(0).standard_normal(bursts.shape)
+    model = tiny_loca(measurement_noise="estimate", intrinsic_dim=2, max_iter=250).fit(bursts)
+    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts))
+    with pytest.raises(BurstError, match="have k = 1; the model has k = 2"):
+        model.score(BurstStatistics.from_bursts(bursts, 1))
+
+
+def test_a_callback_may_return_numpys_true():
+    _, bursts = planar_bursts(60, 20)
+    model = tiny_loca(callbacks=[lambda record: np.bool_(record["iteration"] >= 50)], max_iter=None).fit(bursts)
+    assert model.n_iter_ == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden_layers": 50}, "hidden_layers must be whole numbers"),
+        ({"hidden_layers": "ab"}, "hidden_layers must be whole numbers"),
+        ({"hidden_layers": None}, "hidden_layers must be whole numbers"),
+        ({"callbacks": print}, "callbacks must be a sequence of functions"),
+        ({"callbacks": None}, "callbacks must be a sequence of functions"),
+        ({"solver": ["fast"]}, "solver must be one of"),
+        ({"activation": ["tanh"]}, "activation must be one of"),
+        ({"decoder_activation": "relu"}, "decoder_activation must be one of"),
+        ({"device": None}, "device None cannot be used here"),
+        ({"device": "foo"}, "device 'foo' cannot be used here"),
+        ({"measurement_noise": [1]}, "measurement_noise must be None"),
+        ({"measurement_noise": True}, "measurement_noise must be None"),
+        ({"measurement_noise": "foo"}, "measurement_noise must be None"),
+        ({"encoder": "mlp"}, "encoder must be an instance of torch.nn.Module"),
+        ({"decoder": nn.Linear}, "decoder must be an instance of torch.nn.Module"),
+    ],
+    ids=str,
+)
+def test_more_parameters_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_loca(**options).fit(planar_bursts(40, 20)[1])
+
+
+def test_a_subclass_loads_as_itself(tmp_path):
+    class Sub(LOCA):
+        pass
+
+    model = Sub(2, burst_std=0.01, hidden_layers=(8,), max_iter=50, random_state=0)
+    short_fit(model, planar_bursts(40, 20)[1]).save(tmp_path / "sub.safetensors")
+    assert type(Sub.load(tmp_path / "sub.safetensors")) is Sub
+    with pytest.raises(FileNotFoundError, match=r"there is no directory .*nowhere"):
+        model.save(tmp_path / "nowhere" / "sub.safetensors")
+
+
+def test_masked_points_are_not_read():
+    model, Y = fitted()
+    with pytest.raises(ValueError, match="Y is a masked array"):
+        model.transform(np.ma.masked_array(Y[:3], mask=True))
+
+
+def test_dropout_and_batch_norm_are_as_in_evaluation():
+    """Training on all bursts at once has no batches and no coin tosses: the same seed gives the same bits."""
+    encoder = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 2))
+    _, bursts = planar_bursts(40, 20)
+    first, second = (short_fit(tiny_loca(encoder=encoder, max_iter=60), bursts).embedding_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)

@@ -199,8 +199,8 @@ SPOILT[6, 0, 0] = np.nan
         (EYES[0], {}, "covariances has shape"),
         (EYES, {"intrinsic_dim": 3}, "from 1 to D = 2; got 3"),
         (EYES, {"intrinsic_dim": 0}, "from 1 to D = 2; got 0"),
-        (EYES, {"counts": np.ones(12)}, "counts must be 12 numbers of at least 2"),
-        (EYES, {"counts": np.full(5, 9)}, "counts must be 12 numbers"),
+        (EYES, {"counts": np.ones(12)}, r"counts\[0\] is 1; a covariance needs at least 2 points"),
+        (EYES, {"counts": np.full(5, 9)}, r"counts has shape \(5,\); expected \(12,\)"),
     ],
 )
 def test_bad_covariances_are_refused(covariances, options, words):

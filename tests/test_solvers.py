@@ -27,6 +27,9 @@ from pyloca.networks import MLP, pushforward
 from pyloca.solvers import Monitor, StopTraining, _fast
 from pyloca.solvers._quasi_newton import LBFGS, _Memory
 
+# Many of these fits are cut short on purpose, before there is a decoder.
+pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
+
 # -- L-BFGS -----------------------------------------------------------------------------------------------------
 
 
@@ -210,18 +213,17 @@ def test_every_callback_sees_every_record_and_only_true_stops():
     assert len(stopping.history) == 1
 
 
-def test_words_go_to_stderr_and_only_when_asked_for(capsys, caplog):
+def test_words_go_to_stderr_and_only_when_asked_for(capsys):
     quiet, loud = Monitor(), Monitor(verbose=1)
-    with caplog.at_level("INFO", logger="pyloca"):
-        for monitor in (quiet, loud):
-            monitor.expect(10)
-            monitor.advance()
-            monitor.record("whiten", 10, loss=0.25)
-            monitor.close()
+    for monitor in (quiet, loud):
+        monitor.expect(10)
+        monitor.advance()
+        monitor.record("whiten", 10, loss=0.25)
+        monitor.close()
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("whiten 10: loss 0.25 (")
-    assert err.count("\n") == len(caplog.records) == 1
+    assert err.count("\n") == 1
 
 
 def test_a_terminal_gets_a_progress_bar(monkeypatch):
@@ -546,7 +548,7 @@ def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
 
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
-    scores = iter([1.0, np.nan])
+    scores = iter([1.0, np.nan, np.nan])
     monkeypatch.setattr(_fast._FastSolver, "_score", lambda self, task, theta: next(scores))
     with pytest.raises(ConvergenceError, match="the held-out loss became nan in stage 'whiten'"):
         tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])

@@ -11,6 +11,8 @@ __all__ = ["write_atomically"]
 
 def write_atomically(path: Path, content: bytes) -> Path:
     """Temporary file beside the target, fsync, rename: a crash leaves the old file or the new one, never half."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

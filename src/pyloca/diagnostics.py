@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ COLLAPSED = 0.05
 FAR_FROM_FLOOR = 5.0
 # … and where sampling explains nothing (exact Jacobians), a median stretch error of about 20 %.
 POOR_LOSS = 0.1
+# A burst this many times worse than its sampling explains, and by this much, is lost. A fold loses a tenth of all bursts
+# and more; a measurement that is singular along an edge (mushroom) one in a hundred.
+LOST_FLOORS, LOST_LOSS, MANY_LOST, LEAST_LOST = 10.0, 0.5, 0.04, 3
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Diagnostics:
     sampling_floor: float
     stretch: tuple[float, float]
     warnings: tuple[str, ...] = field(default=())
+
+    def with_warning(self, message: str) -> Diagnostics:
+        """The same with one more thing to say."""
+        return replace(self, warnings=(*self.warnings, message))
 
     def __str__(self) -> str:
         lines = [
@@ -68,27 +75,35 @@ def diagnose_fit(encoder: nn.Module, statistics: BurstStatistics, burst_std: flo
     # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
     loss = np.where(np.isnan(loss), np.inf, loss)
     counts = torch.as_tensor(statistics.counts)
-    floor = float(sampling_floor(counts, statistics.intrinsic_dim).mean())
+    floors = sampling_floor(counts, statistics.intrinsic_dim).numpy()
+    floor = float(floors.mean())
+    lost = loss > np.maximum(LOST_FLOORS * floors, LOST_LOSS)
     low, high = np.quantile(stretch, [0.05, 0.95])
     return Diagnostics(
         float(np.average(loss, weights=statistics.weights)),
         float(np.median(loss)),
         floor,
         (float(low), float(high)),
-        _warnings(stretch, float(np.median(loss)), floor),
+        _warnings(stretch, float(np.median(loss)), floor, lost),
     )
 
 
-def _warnings(stretch: np.ndarray, median: float, floor: float) -> tuple[str, ...]:
+def _warnings(stretch: np.ndarray, median: float, floor: float, lost: np.ndarray) -> tuple[str, ...]:
     collapsed = np.median(stretch, axis=0)[-1]
     if collapsed < COLLAPSED:
         return (
             f"a dimension has collapsed: half of the held-out bursts are squeezed to {collapsed:.2g} of their size in "
-            'one direction. The coordinates are not isometric to anything; try another random_state, or solver="fast".',
+            "one direction. The coordinates are not isometric to anything; try another random_state, and let the "
+            "training end by itself (max_iter=None).",
         )
     if median > max(FAR_FROM_FLOOR * floor, POOR_LOSS):
         return (
             f"held-out bursts are not white: the median whitening loss is {median:.2g}, where sampling alone explains "
             f"{floor:.2g}. The embedding is not an isometry; try more components, smaller bursts, or more of them.",
+        )
+    if lost.sum() >= LEAST_LOST and lost.mean() > MANY_LOST:
+        return (
+            f"most held-out bursts are white, but {lost.mean():.0%} are far from it: the embedding is folded or torn "
+            "there, or these bursts are outliers. A closed or curved latent space needs more components than tangents.",
         )
     return ()

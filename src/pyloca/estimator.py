@@ -42,9 +42,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         d, the dimension of the embedding. At least the intrinsic dimension k of the bursts; more when the latent
         manifold is curved (a sphere has k = 2 and needs d = 3).
     burst_std : float, optional
-        σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None
-        takes the square root of the median first eigenvalue of the burst covariances, as the paper does; then
-        coordinates are right up to one factor.
+        σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
+        the σ that the bursts know of (``bursts.burst_std``); where they know none, the square root of the median first
+        eigenvalue of the burst covariances, as the paper does; then coordinates are right up to one factor.
     intrinsic_dim : int, optional
         k, the dimension of a burst. None reads it off the burst spectra.
     solver : {"fast", "paper"}, default="fast"
@@ -137,10 +137,21 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, bursts: Data, y: None = None) -> LOCA:
         """Find encoder and decoder for `bursts`: (N, M, D), `Bursts`, `BurstStatistics`, or a path to a file."""
+        self._fit(bursts)
+        for message in self.diagnostics_.warnings:
+            warnings.warn(message, TrustWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, bursts: Data, y: None = None) -> NDArray[np.float64]:
+        """Fit and return the embedding of the burst means, (N, d)."""
+        return self.fit(bursts).embedding_
+
+    def _fit(self, bursts: Data) -> None:
         self._check_parameters()
         raw, statistics = self._read(bursts)
         d = self._check_dimensions(statistics)
-        sigma = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else float(self.burst_std)
+        known = self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
+        sigma = burst_std_from_spectra(statistics.spectra) if known is None else float(known)
         random = check_random_state(self.random_state)
         train, validation = split_indices(len(statistics), self.validation_fraction, random)
         if len(train) < MIN_TRAINING:
@@ -183,13 +194,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.embedding_ = apply_rows(self.encoder_, statistics.means, d)
         held_out = statistics[validation] if len(validation) else statistics
         self.diagnostics_ = diagnose_fit(self.encoder_, held_out, sigma)
-        for message in self.diagnostics_.warnings:
-            warnings.warn(message, TrustWarning, stacklevel=2)
-        return self
-
-    def fit_transform(self, bursts: Data, y: None = None) -> NDArray[np.float64]:
-        """Fit and return the embedding of the burst means, (N, d)."""
-        return self.fit(bursts).embedding_
+        if solution.unfinished:
+            self.diagnostics_ = self.diagnostics_.with_warning(
+                f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after {self.n_iter_} "
+                "iterations: the decoder is not trained, and inverse_transform gives noise. Allow more iterations."
+            )
 
     def _read(self, bursts: Data) -> tuple[Bursts | None, BurstStatistics]:
         if isinstance(bursts, BurstStatistics):
@@ -213,7 +222,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"intrinsic_dim must be a whole number of at least 1, or None; got {self.intrinsic_dim!r}."
             )
-        if self.solver not in SOLVERS:
+        if not isinstance(self.solver, str) or self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
         if self.max_iter is not None and not _is_whole(self.max_iter, 1):
             raise ValueError(f"max_iter must be a whole number of at least 1, or None; got {self.max_iter!r}.")
@@ -221,9 +230,24 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"tol must be in [0, 1), or None; got {self.tol!r}.")
         if not isinstance(self.validation_fraction, Real) or not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be in [0, 1); got {self.validation_fraction!r}.")
-        for name in (self.activation, self.decoder_activation):
-            if name is not None and name not in ACTIVATIONS:
-                raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {name!r}.")
+        layers = self.hidden_layers
+        if isinstance(layers, str) or not hasattr(layers, "__iter__") or not all(_is_whole(n, 1) for n in layers):
+            raise ValueError(f"hidden_layers must be whole numbers of at least 1; got {layers!r}.")
+        for option in ("activation", "decoder_activation"):
+            name = getattr(self, option)
+            if name is None and option == "decoder_activation":
+                continue
+            if not isinstance(name, str) or name not in ACTIVATIONS:
+                raise ValueError(f"{option} must be one of {', '.join(sorted(ACTIVATIONS))}; got {name!r}.")
+        noise = self.measurement_noise
+        if noise is not None and noise != "estimate" and not _is_positive(noise) and noise != 0:
+            raise ValueError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {noise!r}.')
+        if isinstance(self.callbacks, str) or not hasattr(self.callbacks, "__iter__"):
+            raise ValueError(f"callbacks must be a sequence of functions; got {self.callbacks!r}. Pass [function].")
+        for option in ("encoder", "decoder"):
+            module = getattr(self, option)
+            if module is not None and not isinstance(module, nn.Module):
+                raise ValueError(f"{option} must be an instance of torch.nn.Module, or None; got {module!r}.")
 
     def _check_dimensions(self, statistics: BurstStatistics) -> int:
         d, k = int(self.n_components), statistics.intrinsic_dim
@@ -251,15 +275,23 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             copied = copy.deepcopy(module).double().eval()
             try:
                 with torch.no_grad():
-                    shape = tuple(copied(torch.zeros(2, n_in, dtype=torch.float64)).shape)
+                    output = copied(torch.zeros(2, n_in, dtype=torch.float64))
             except Exception as error:  # whatever the user's code raises means the same here
                 raise ValueError(f"the {name} does not take points of shape (n, {n_in}): {error}") from error
-            if shape != (2, n_out):
-                raise ValueError(f"the {name} maps (2, {n_in}) to {shape}; expected (2, {n_out}).")
+            if not isinstance(output, torch.Tensor):
+                raise ValueError(f"the {name} returns a {type(output).__name__}; expected one tensor (n, {n_out}).")
+            if tuple(output.shape) != (2, n_out):
+                raise ValueError(f"the {name} maps (2, {n_in}) to {tuple(output.shape)}; expected (2, {n_out}).")
 
     def _device(self) -> torch.device:
         if isinstance(self.device, torch.device) or self.device != "auto":
-            device = torch.device(self.device)
+            try:
+                device = torch.device(self.device)
+                if device.type != "mps":  # of which more below
+                    torch.empty(0, device=device)
+            except (TypeError, RuntimeError, AssertionError) as error:
+                reason = str(error).splitlines()[0]
+                raise ValueError(f"device {self.device!r} cannot be used here ({reason}).") from error
             if device.type == "mps" and self.solver == "fast":
                 raise ValueError('the fast solver needs float64, which MPS lacks; use device="cpu" or solver="paper".')
             return device
@@ -285,9 +317,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Minus the mean whitening loss tr G − log det G − k of `bursts`: higher is better, 0 is perfect."""
         check_is_fitted(self)
         if isinstance(bursts, BurstStatistics):
-            statistics = bursts
-            if statistics.n_features != self.n_features_in_:
-                raise BurstError(_wrong_features("bursts", statistics.n_features, self.n_features_in_))
+            if bursts.n_features != self.n_features_in_:
+                raise BurstError(_wrong_features("bursts", bursts.n_features, self.n_features_in_))
+            if bursts.intrinsic_dim != self.intrinsic_dim_:
+                raise BurstError(
+                    f"the BurstStatistics have k = {bursts.intrinsic_dim}; the model has k = {self.intrinsic_dim_}."
+                )
+            statistics = bursts.without_noise(self.measurement_noise)
         else:
             raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
             if raw.n_features != self.n_features_in_:
@@ -298,6 +334,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return -diagnose_fit(self.encoder_, statistics, self.burst_std_).whitening_loss
 
     def _check_points(self, points: ArrayLike, dim: int, name: str, ndims: tuple[int, ...]) -> NDArray[np.float64]:
+        if np.ma.isMaskedArray(points):
+            raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
         array = np.asarray(points)
         if array.dtype.kind not in "fiu":
             raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
@@ -332,7 +370,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Read a model that `save` wrote. Modules of your own are passed again; the file has their weights only."""
         from pyloca.modelfile import load_model
 
-        return load_model(path, encoder=encoder, decoder=decoder)
+        return load_model(path, cls, encoder=encoder, decoder=decoder)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,7 +1,8 @@
 """One safetensors file a model: weights, and a JSON header that says all that is needed to use them.
 
 The header has the format version, the parameters, σ, k, d, library versions and the SHA-256 of header and tensors.
-Nothing is ever unpickled, and a file that is not exactly what `save_model` wrote is refused.
+Nothing is ever unpickled, and a file that was cut short or damaged since `save_model` wrote it is refused. The checksum
+is no signature: it does not protect from somebody who writes a model file on purpose.
 """
 
 from __future__ import annotations
@@ -68,21 +69,29 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
 
 
 def load_model(
-    path: str | os.PathLike[str], *, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+    path: str | os.PathLike[str],
+    kind: type[LOCA],
+    *,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
 ) -> LOCA:
-    """Read a model file; anything else is a `ModelFileError`."""
-    from pyloca.estimator import LOCA
-
+    """Read a model file as a `kind` of LOCA; anything else is a `ModelFileError`."""
     path = Path(path)
     header, arrays = _read(path)
     try:
-        model = LOCA(**header["parameters"], encoder=encoder, decoder=decoder)
+        model = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model.hidden_layers = tuple(model.hidden_layers)
         for name, own in (("encoder", encoder), ("decoder", decoder)):
             prefix = f"{name}."
             state = {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}
             module = _rebuild(header["networks"][name], own, name, state)
-            module.load_state_dict({key: torch.tensor(array) for key, array in state.items()})
+            try:
+                module.load_state_dict({key: torch.tensor(array) for key, array in state.items()})
+            except RuntimeError as error:
+                if own is None:
+                    raise
+                reason = str(error).splitlines()[-1].strip()
+                raise ModelFileError(f"its weights do not fit the {name} that was passed ({reason})") from None
             setattr(model, f"{name}_", module.eval())
         for name in FITTED:
             setattr(model, name, header["fitted"][name])

@@ -7,6 +7,7 @@ the extra ``pyloca[report]``.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -194,7 +195,8 @@ def plot_comparison(embeddings: dict[str, Array], X: Array | None = None) -> Fig
             flat = moved if moved.shape[1] > 1 else np.c_[moved, colour]
             axes = panels[0, column]
             _draw_points(axes, flat[:, :2], colour)
-            axes.set(title=name, aspect="equal", xlabel="$z_0$", ylabel="$z_1$" if column == 0 else "")
+            axes.set(aspect="equal", xlabel="$z_0$", ylabel="$z_1$" if column == 0 else "")
+            axes.set_title("\n".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+|[^A-Z]+", name)), fontsize=9)
             axes.set_anchor("C")
             if X is not None:
                 _draw_distances(panels[1, column], X, Z, column == 0)

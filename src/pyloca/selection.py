@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+
 from numpy.typing import ArrayLike
 
-from pyloca.bursts import Bursts
+from pyloca.bursts import Bursts, open_bursts
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 
 __all__ = ["estimate_burst_std", "estimate_intrinsic_dim"]
 
 
-def _statistics(bursts: Bursts | BurstStatistics | ArrayLike, intrinsic_dim: int | None) -> BurstStatistics:
+def _statistics(
+    bursts: Bursts | BurstStatistics | ArrayLike | str | os.PathLike[str], intrinsic_dim: int | None
+) -> BurstStatistics:
     if isinstance(bursts, BurstStatistics):
         return bursts
-    return BurstStatistics.from_bursts(bursts, intrinsic_dim)
+    raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+    return BurstStatistics.from_bursts(raw, intrinsic_dim)
 
 
-def estimate_burst_std(bursts: Bursts | BurstStatistics | ArrayLike) -> float:
+def estimate_burst_std(bursts: Bursts | BurstStatistics | ArrayLike | str | os.PathLike[str]) -> float:
     """σ as in section 7.1 of the paper: σ² is the median over bursts of the first covariance eigenvalue.
 
     It is the size of a burst in the *measurements*, so coordinates made with it are right up to one factor.
@@ -24,6 +29,9 @@ def estimate_burst_std(bursts: Bursts | BurstStatistics | ArrayLike) -> float:
     return burst_std_from_spectra(_statistics(bursts, 1).spectra)
 
 
-def estimate_intrinsic_dim(bursts: Bursts | BurstStatistics | ArrayLike) -> int:
-    """k, the number of covariance eigenvalues before the largest drop in the median burst spectrum."""
+def estimate_intrinsic_dim(bursts: Bursts | BurstStatistics | ArrayLike | str | os.PathLike[str]) -> int:
+    """k, where the median burst spectrum drops to its floor of noise and curvature.
+
+    All D when no drop is clear: a measurement may stretch one direction several times more than another.
+    """
     return _statistics(bursts, None).intrinsic_dim

@@ -17,6 +17,7 @@ from pyloca.geometry import BurstStatistics, burst_std_from_spectra, connected_g
 __all__ = ["Alignment", "align"]
 
 MAX_BURSTS = 4000
+MIN_BURSTS = 8  # fewer have no shape
 REFINEMENTS = 30
 
 
@@ -49,14 +50,28 @@ def align(
     n_neighbors: int | None = None,
     max_bursts: int = MAX_BURSTS,
     random_state: int | np.random.RandomState | None = 0,
+    labels: NDArray[np.int64] | None = None,
 ) -> Alignment:
     """Positions and frames of the bursts, isometric to the latent space up to curvature and noise of the bursts.
 
     d = k: rotations by the connection Laplacian, positions by a Poisson equation. d > k: landmark geodesic MDS. Both
     are refined by local/global steps. `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`.
+    Messages call the bursts by `labels`, or count them from 0.
     """
+    if not isinstance(statistics, BurstStatistics):
+        raise BurstError(f"align takes BurstStatistics; make them of your {type(statistics).__name__} by from_bursts.")
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
+    for name, value in (("n_components", d), ("n_neighbors", n_neighbors or 1), ("max_bursts", max_bursts)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise BurstError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    if n_neighbors == 0 or max_bursts < MIN_BURSTS or d > len(statistics) - 2:
+        raise BurstError(
+            f"n_neighbors = {n_neighbors}, max_bursts = {max_bursts} and n_components = {d} do not fit "
+            f"{len(statistics)} bursts: n_neighbors ≥ 1, max_bursts ≥ {MIN_BURSTS} and n_components ≤ N − 2 are needed."
+        )
+    if burst_std is not None and not 0 < burst_std < np.inf:
+        raise BurstError(f"burst_std must be a number > 0; got {burst_std!r}.")
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
     sigma = burst_std_from_spectra(statistics.spectra) if burst_std is None else burst_std
@@ -65,7 +80,7 @@ def align(
     if len(rows) > max_bursts:
         rows = np.sort(random.permutation(len(rows))[:max_bursts])
         statistics = statistics[rows]
-    graph = connected_graph(statistics, n_neighbors, rows)
+    graph = connected_graph(statistics, n_neighbors, rows if labels is None else labels[rows])
     edges = see_edges(statistics, graph, sigma)
     solve = poisson_solver(edges)
     if d == k:

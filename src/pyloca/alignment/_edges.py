@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from pyloca.errors import BurstError
 from pyloca.geometry import BurstGraph, BurstStatistics
 
 __all__ = ["Edges", "see_edges"]
@@ -56,7 +57,10 @@ def see_edges(statistics: BurstStatistics, graph: BurstGraph, burst_std: float) 
     # A step of length l is wrong by curvature as l² and by sampling noise as l: short edges know more. The median keeps
     # the weights free of units and bounded for bursts that nearly coincide.
     squared = np.square(graph.lengths)
-    weights = 1 / (squared + np.median(squared))
+    apart = squared[squared > 0]
+    if not len(apart):
+        raise BurstError("all bursts lie at one place; there is nothing to align.")
+    weights = 1 / (squared + np.median(apart))
     return Edges(graph.n_nodes, graph.heads, graph.tails, steps[0], steps[1], weights / weights.mean())
 
 

@@ -16,6 +16,7 @@ from pyloca.baselines._extension import warn_outside
 from pyloca.baselines._kernels import Euclidean, max_min, slabs
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import ACTIVATIONS, MLP, Standardized, apply_rows, initialize
+from pyloca.objectives import compressed_points
 from pyloca.solvers import LBFGS
 
 __all__ = ["Autoencoder"]
@@ -65,6 +66,8 @@ class Autoencoder(Baseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("max_iter", self.max_iter)
+        if isinstance(self.hidden_layers, str) or not hasattr(self.hidden_layers, "__iter__"):
+            raise ValueError(f"hidden_layers must be whole numbers, such as (50, 50); got {self.hidden_layers!r}.")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {self.activation!r}.")
 
@@ -107,9 +110,8 @@ class Autoencoder(Baseline):
 def _compressed(points: Array, statistics: BurstStatistics | None, shift: Array, scale: float) -> torch.Tensor:
     """What is reconstructed: points; of bursts the means and μ_i ± √k a_il, which have their mean and covariance."""
     if statistics is not None:
-        step = np.sqrt(statistics.intrinsic_dim) * statistics.tangents  # (N, k, D)
-        around = points[:, None] + np.concatenate([step, -step], axis=1)
-        points = np.concatenate([points, around.reshape(-1, points.shape[1])])
+        around = compressed_points(torch.from_numpy(statistics.means), torch.from_numpy(statistics.tangents))
+        points = np.concatenate([points, around.reshape(-1, points.shape[1]).numpy()])
     return torch.from_numpy((points - shift) / scale)
 
 

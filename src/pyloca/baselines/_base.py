@@ -67,7 +67,7 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             statistics = data
         else:
             raw = open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
-            statistics = BurstStatistics.from_bursts(raw)
+            statistics = BurstStatistics.from_bursts(raw, max_dim=int(self.n_components))
         self.n_features_in_ = statistics.n_features
         return statistics.means, statistics
 

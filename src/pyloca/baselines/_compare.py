@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 
 from pyloca.alignment import gather, see_edges
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._autoencoder import Autoencoder
-from pyloca.baselines._base import Data
+from pyloca.baselines._base import Baseline, Data
 from pyloca.baselines._burst_alignment import BurstAlignment
 from pyloca.baselines._diffusion_maps import DiffusionMaps
 from pyloca.baselines._isomap import IntrinsicIsomap
@@ -126,6 +127,8 @@ class Comparison:
         """The embeddings side by side, each with its distances against the true ones when these are known."""
         from pyloca.plots import plot_comparison
 
+        if not self.embeddings:
+            raise ValueError("no method succeeded, so there is nothing to draw; print the comparison to see why.")
         return plot_comparison(self.embeddings, self.X)
 
 
@@ -161,7 +164,7 @@ def compare(
     >>> [score.method for score in result.scores if score.stress < 1e-2]
     ['BurstAlignment']
     """
-    statistics = _statistics(bursts)
+    raw, statistics = _read(bursts, n_components)
     truth = None if X is None else _truth(X, len(statistics))
     chosen = _choose(methods, n_components, burst_std, random_state)
     rows = np.arange(len(statistics))
@@ -172,12 +175,16 @@ def compare(
     scores, embeddings = [], {}
     for name, method in chosen.items():
         model = clone(method)
-        native = type(model).__module__.startswith("pyloca.")
+        data: Any = statistics.means
+        if isinstance(model, Baseline):
+            data = statistics
+        elif _takes_bursts(model):
+            data = statistics if raw is None else raw
         start = time.perf_counter()
         try:
             with _peak_memory() as memory, warnings.catch_warnings():
                 warnings.simplefilter("ignore", TrustWarning)  # the table says it in figures
-                embedding = np.asarray(model.fit_transform(statistics if native else statistics.means))
+                embedding = np.asarray(model.fit_transform(data))
         except (PylocaError, ValueError, RuntimeError) as error:
             scores.append(Score(name, error=str(error)))
             continue
@@ -189,11 +196,18 @@ def compare(
     return Comparison(tuple(scores), embeddings, truth)
 
 
-def _statistics(bursts: Data) -> BurstStatistics:
+def _read(bursts: Data, n_components: int) -> tuple[Bursts | None, BurstStatistics]:
     if isinstance(bursts, BurstStatistics):
-        return bursts
+        return None, bursts
     raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
-    return BurstStatistics.from_bursts(raw)
+    return raw, BurstStatistics.from_bursts(raw, max_dim=n_components)
+
+
+def _takes_bursts(model: Any) -> bool:
+    """LOCA, or a pipeline that begins with one of ours."""
+    if isinstance(model, Pipeline):
+        return _takes_bursts(model.steps[0][1])
+    return isinstance(model, (LOCA, Baseline))
 
 
 def _truth(X: ArrayLike, n: int) -> Array:
@@ -206,8 +220,10 @@ def _truth(X: ArrayLike, n: int) -> Array:
 def _choose(
     methods: Sequence[str] | Mapping[str, BaseEstimator] | None, d: int, burst_std: float | None, seed: int
 ) -> dict[str, Any]:
-    if isinstance(methods, Mapping):
+    if isinstance(methods, Mapping) and methods:
         return dict(methods)
+    if isinstance(methods, str):
+        methods = [methods]
     known: dict[str, Any] = {
         "LOCA": LOCA(d, burst_std=burst_std, random_state=seed),
         "BurstAlignment": BurstAlignment(d, burst_std=burst_std, random_state=seed),

@@ -81,7 +81,7 @@ class DiffusionMaps(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.bandwidth not in ("max-min", "auto"):
+        if not isinstance(self.bandwidth, str) or self.bandwidth not in ("max-min", "auto"):
             if isinstance(self.bandwidth, str):
                 raise ValueError(f'bandwidth must be "max-min", "auto" or a number > 0; got {self.bandwidth!r}.')
             check_real("bandwidth", self.bandwidth)

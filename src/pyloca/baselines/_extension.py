@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 
 from pyloca.baselines._kernels import CUT, Euclidean, Metric, max_min, slabs
 from pyloca.errors import TrustWarning
@@ -20,6 +21,7 @@ PROBE = 500  # points on which the scale is chosen
 SCALES = 4.0 ** np.arange(1, 9)  # candidates for ε, in units of the squared max–min spacing
 CONDITION = 1e-9  # harmonics whose eigenvalue is below this part of the first blow up rounding
 HELD_OUT = 5  # every fifth point tells how well a scale extends
+LEFT_OVER = 6  # neighbours that share what is left
 OUTSIDE = 2.0  # a point this many spacings away from all training points is not among them
 
 
@@ -61,12 +63,13 @@ class GeometricHarmonics:
     """Extend values at the training points by eigenfunctions of a Gaussian kernel (Coifman and Lafon 2006).
 
     f(y) = Σ_l ⟨f, φ_l⟩ / λ_l · Σ_j k(y, y_j) φ_l(j), over the l that can be extended without blowing up rounding. The
-    scale of the kernel is the one that extends best from four fifths of the points to the fifth.
+    scale of the kernel is the one that extends best from four fifths of the points to the fifth. What the harmonics
+    leave at the training points, where the function is not smooth, is interpolated by inverse squared distances, so
+    that training points keep their values.
     """
 
     def __init__(self, points: Array, values: Array, random: np.random.RandomState) -> None:
-        self._metric = Euclidean(points)
-        self._spacing = max_min(self._metric)
+        self._spacing = max_min(Euclidean(points))
         self._mean = values.mean(axis=0)
         order = random.permutation(len(points))
         probe, centres = order[:PROBE], np.sort(order[:CENTRES])
@@ -81,15 +84,23 @@ class GeometricHarmonics:
                 self.epsilon, best = scale * self._spacing, error
         self._centres = Euclidean(points[centres])
         self._rule = _harmonics(self._centres, values[centres] - self._mean, self.epsilon)
+        self._neighbors = NearestNeighbors(n_neighbors=min(LEFT_OVER, len(points))).fit(points)
+        self._left = values - self._smooth(points)
+
+    def _smooth(self, points: Array) -> Array:
+        out = np.empty((len(points), self._rule.shape[1]))
+        for rows in slabs(len(points), len(self._centres)):
+            out[rows] = self._mean + _kernel(self._centres, points[rows], self.epsilon) @ self._rule
+        return out
 
     def __call__(self, points: Array) -> Array:
         """(n, D) → (n, m)."""
-        out, nearest = np.empty((len(points), self._rule.shape[1])), np.empty(len(points))
-        for rows in slabs(len(points), len(self._metric)):
-            out[rows] = self._mean + _kernel(self._centres, points[rows], self.epsilon) @ self._rule
-            nearest[rows] = self._metric.squared_from(points[rows]).min(axis=1)
-        warn_outside(nearest, self._spacing)
-        return out
+        distance, near = self._neighbors.kneighbors(points)
+        squared = np.square(distance)
+        warn_outside(squared[:, 0], self._spacing)
+        weight = 1 / (squared + 1e-12 * self._spacing)
+        weight /= weight.sum(axis=1, keepdims=True)
+        return self._smooth(points) + np.einsum("nj,njm->nm", weight, self._left[near])
 
 
 def _kernel(metric: Euclidean, points: Array, epsilon: float) -> Array:

@@ -1,6 +1,22 @@
-"""Raw measurements: the container that every other floor reads."""
+"""Raw measurements: the container that every other floor reads, where bursts come from, and files."""
 
 from pyloca.bursts._container import Bursts
+from pyloca.bursts._dynamics import from_simulator, from_time_series
+from pyloca.bursts._experiments import from_function, on_manifold, sensor_array
 from pyloca.bursts._files import open_bursts
+from pyloca.bursts._images import from_image, from_image_patches
+from pyloca.bursts._points import from_neighbors, from_table
 
-__all__ = ["Bursts", "open_bursts"]
+__all__ = [
+    "Bursts",
+    "from_function",
+    "from_image",
+    "from_image_patches",
+    "from_neighbors",
+    "from_simulator",
+    "from_table",
+    "from_time_series",
+    "on_manifold",
+    "open_bursts",
+    "sensor_array",
+]

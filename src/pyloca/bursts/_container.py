@@ -23,6 +23,10 @@ class Bursts:
     ----------
     data : array of shape (N, M, D), or a sequence of N arrays of shape (M_i, D)
         Real numbers. A memory-mapped array is kept as it is and read in chunks, so the data may exceed memory.
+    burst_std : float, optional
+        σ, the standard deviation of a burst in the latent space, where it is known; `LOCA` uses it if it is given none.
+    provenance : str, optional
+        Where the bursts come from and what was assumed, in words.
 
     Notes
     -----
@@ -41,10 +45,23 @@ class Bursts:
     _points: NDArray[Any]
     _offsets: NDArray[np.int64] | None
     _index: NDArray[np.int64]
+    burst_std: float | None
+    provenance: str
 
-    def __init__(self, data: ArrayLike | Sequence[ArrayLike] | Bursts) -> None:
+    def __init__(
+        self,
+        data: ArrayLike | Sequence[ArrayLike] | Bursts,
+        *,
+        burst_std: float | None = None,
+        provenance: str = "",
+    ) -> None:
+        if burst_std is not None and not 0 < burst_std < np.inf:
+            raise BurstError(f"burst_std must be a number > 0, or None when it is not known; got {burst_std!r}.")
+        self.burst_std, self.provenance = burst_std, provenance
         if isinstance(data, Bursts):
             self._points, self._offsets, self._index = data._points, data._offsets, data._index
+            self.burst_std = data.burst_std if burst_std is None else burst_std
+            self.provenance = provenance or data.provenance
             return
         if np.ma.isMaskedArray(data):
             raise BurstError("bursts is a masked array; remove the masked points and pass a list of (M_i, D) arrays.")
@@ -74,7 +91,9 @@ class Bursts:
         self._points, self._offsets, self._index = points, offsets, np.arange(len(offsets) - 1)
 
     @classmethod
-    def from_ragged(cls, points: ArrayLike, offsets: ArrayLike) -> Bursts:
+    def from_ragged(
+        cls, points: ArrayLike, offsets: ArrayLike, *, burst_std: float | None = None, provenance: str = ""
+    ) -> Bursts:
         """Bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``."""
         points = _real(np.asarray(points), "points")
         if points.ndim != 2 or points.shape[1] == 0:
@@ -95,6 +114,7 @@ class Bursts:
                 "Remove empty bursts and keep the offsets in increasing order."
             )
         out = cls.__new__(cls)
+        out.burst_std, out.provenance = burst_std, provenance
         out._init_ragged(points, offsets)
         return out
 
@@ -129,10 +149,14 @@ class Bursts:
         return f"Bursts(N={len(self)}, {size}, D={self.n_features})"
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, (int, np.integer)):
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             return self._burst(int(self._index[key])).astype(np.float64)
         out = Bursts.__new__(Bursts)
-        out._points, out._offsets, out._index = self._points, self._offsets, np.atleast_1d(self._index[key])
+        out.burst_std, out.provenance = self.burst_std, self.provenance
+        rows = np.atleast_1d(self._index[key])
+        if isinstance(key, bool) or key is None or rows.ndim != 1:
+            raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
+        out._points, out._offsets, out._index = self._points, self._offsets, rows
         return out
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
@@ -168,12 +192,16 @@ class Bursts:
 
     def to_array(self) -> NDArray[np.float64]:
         """All bursts as one array (N, M, D); an error when they differ in length."""
+        if not len(self):
+            raise BurstError("there are no bursts.")
         if self.is_ragged:
             raise BurstError("the bursts differ in length and do not fit one (N, M, D) array; use to_ragged().")
         return self._stack(np.arange(len(self)))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """``points`` (n, D) and ``offsets`` (N + 1,) of all bursts, in order."""
+        if not len(self):
+            raise BurstError("there are no bursts.")
         points = np.concatenate([self._burst(int(row)) for row in self._index]).astype(np.float64)
         return points, np.concatenate([[0], np.cumsum(self.counts)])
 
@@ -188,7 +216,7 @@ def split_indices(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sorted positions of the training and of the held-out items; at least one of n is trained on."""
     if not 0 <= fraction < 1:
-        raise BurstError(f"validation_fraction must be in [0, 1); got {fraction}.")
+        raise BurstError(f"the fraction to hold out must be in [0, 1); got {fraction}.")
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
     order = random.permutation(n)
     n_held = min(round(fraction * n), n - 1)
@@ -206,6 +234,8 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _part(part: ArrayLike, i: int) -> NDArray[Any]:
+    if np.ma.isMaskedArray(part):
+        raise BurstError(f"burst {i} is a masked array; remove its masked points.")
     try:
         return np.asarray(part)
     except ValueError as error:

@@ -33,5 +33,6 @@ def open_bursts(path: str | os.PathLike[str]) -> Bursts:
     except BurstError as error:
         raise BurstError(f"{path}: {error}") from None
     except Exception as error:  # NumPy raises many kinds on garbage; all mean the same to the user
-        raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({error}).") from error
+        reason = "it is no such file, or holds Python objects" if "pickle" in str(error) else str(error)
+        raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({reason}).") from error
     raise BurstError(f"{path}: holds {names}; expected `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1).")

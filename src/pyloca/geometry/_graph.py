@@ -16,7 +16,7 @@ __all__ = ["BurstGraph", "JointMahalanobis", "connected_graph", "mahalanobis_gra
 
 # Entries of one slab of the N × N distance matrix that are held at a time: 2 MB in float64 stay in the cache.
 SLAB = 1 << 18
-BRIDGE = 10.0
+BRIDGE, REACH = 10.0, 10
 # Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
 CURVE_NEIGHBORS = 20
 
@@ -135,8 +135,8 @@ def connected_graph(
     """The neighbour graph, denser where the default (4 k + 2, on a curve 20) leaves a gap of the sampling.
 
     A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
-    way from one of its ends to the third neighbour there; what only longer ones would join lies apart. `rows` are the
-    numbers that a message calls the bursts by.
+    way from either of its ends to the tenth neighbour there; what only longer ones would join lies apart. `rows` are
+    the numbers that a message calls the bursts by.
     """
     k = statistics.intrinsic_dim
     start = n_neighbors or (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
@@ -158,9 +158,10 @@ def refuse_pieces(adjacency: sp.csr_matrix, rows: NDArray[np.int64] | None = Non
     sizes = np.bincount(piece)
     order = np.argsort(-sizes)
     listed = "; ".join(f"{sizes[p]} {what} such as {rows[np.argmax(piece == p)]}" for p in order[:4])
+    strays = "Remove pieces of a few, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
     raise BurstError(
-        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). "
-        f"How far apart separate pieces lie cannot be known: fit each piece alone, or measure {what} between them."
+        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). How far "
+        f"apart separate pieces lie cannot be known. {strays} each piece alone, or measure {what} between them."
     )
 
 
@@ -169,6 +170,7 @@ def _without_bridges(graph: BurstGraph) -> BurstGraph:
     order = np.lexsort((lengths, ends))
     first = np.searchsorted(ends[order], np.arange(graph.n_nodes))
     degree = np.bincount(ends, minlength=graph.n_nodes)
-    reach = lengths[order][first + np.minimum(2, degree - 1)]  # (N,) distance to the third neighbour
-    keep = graph.lengths <= BRIDGE * np.maximum(reach[graph.heads], reach[graph.tails])
+    reach = lengths[order][first + np.minimum(REACH, degree) - 1]  # (N,) distance to the tenth neighbour
+    # The lesser of both ends: a stray burst has only far neighbours, but they have near ones.
+    keep = graph.lengths <= BRIDGE * np.minimum(reach[graph.heads], reach[graph.tails])
     return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,6 @@ class BurstStatistics:
     counts: NDArray[np.float64]
     residuals: NDArray[np.float64]
     noise_variance: float = 0.0
-    source: str = field(default="bursts", repr=False)
 
     @classmethod
     def from_bursts(
@@ -90,7 +89,7 @@ class BurstStatistics:
         values = np.maximum(values, 0)
         k = _check_k(intrinsic_dim_from_spectra(values, dim, dim) if intrinsic_dim is None else intrinsic_dim, dim)
         tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
-        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1), source="covariances")
+        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1))
         out._refuse_flat_bursts()
         return out
 
@@ -113,7 +112,6 @@ class BurstStatistics:
             singular[:, :, None] * rows,
             _counts(counts, len(anchors)),
             np.zeros(len(anchors)),
-            source="jacobians",
         )
         out._refuse_flat_bursts()
         return out
@@ -147,13 +145,14 @@ class BurstStatistics:
         return len(self.means)
 
     def __getitem__(self, rows: Any) -> BurstStatistics:
+        if np.ndim(self.counts[rows]) != 1:
+            raise IndexError(f"bursts are chosen by a slice, a mask or a list of numbers; got {rows!r}.")
         return BurstStatistics(
             self.means[rows],
             self.tangents[rows],
             self.counts[rows],
             self.residuals[rows],
             self.noise_variance,
-            self.source,
         )
 
     def frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -184,7 +183,7 @@ class BurstStatistics:
             )
         tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
-        return BurstStatistics(self.means, tangents, self.counts, rest, self.noise_variance + variance, self.source)
+        return BurstStatistics(self.means, tangents, self.counts, rest, self.noise_variance + variance)
 
     def _refuse_flat_bursts(self) -> None:
         spectra = self.spectra
@@ -244,7 +243,7 @@ def _refuse_short(counts: NDArray[np.int64], k: int) -> None:
         i = short[0]
         raise BurstError(
             f"burst {i} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at least {k + 1}. "
-            "Take more points, remove these bursts, or lower intrinsic_dim."
+            f"Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
         )
 
 
@@ -272,6 +271,8 @@ def _refuse_bad_values(rows: NDArray[np.int64], block: NDArray[np.float64]) -> N
 
 
 def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
+    if np.iscomplexobj(array):
+        raise BurstError(f"{name} is complex; expected real numbers.")
     array = np.asarray(array, dtype=np.float64)
     if array.ndim != ndim:
         raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
@@ -284,7 +285,10 @@ def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
 def _counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
     if counts is None:
         return np.full(n, np.inf)
-    counts = _finite(counts, "counts", 1)
-    if counts.shape != (n,) or counts.min() < 2:
-        raise BurstError(f"counts must be {n} numbers of at least 2; got shape {counts.shape}.")
+    counts = np.asarray(counts, dtype=np.float64)
+    if counts.shape != (n,):
+        raise BurstError(f"counts has shape {counts.shape}; expected ({n},), a number for each burst.")
+    few = np.flatnonzero(~(counts >= 2))  # nan is not, inf is: a covariance that is known exactly
+    if len(few):
+        raise BurstError(f"counts[{few[0]}] is {counts[few[0]]:g}; a covariance needs at least 2 points.")
     return counts

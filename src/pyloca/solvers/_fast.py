@@ -90,7 +90,7 @@ class _FastSolver:
         problem = self.problem
         statistics, d = problem.statistics, problem.n_components
         trained = statistics[problem.train]
-        start = align(trained, d, burst_std=problem.burst_std, random_state=self.random)
+        start = align(trained, d, burst_std=problem.burst_std, random_state=self.random, labels=problem.train)
         self.out_scale = float(np.sqrt(np.square(start.positions).sum(axis=1).mean() / d))
         self.shift = trained.means.mean(axis=0)
         spread = np.square(trained.means - self.shift).sum(axis=1).mean()
@@ -101,6 +101,7 @@ class _FastSolver:
         decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
         encoder_kernel, decoder_kernel = make_kernel(encoder), make_kernel(decoder)
         train, held_out = self._stack(problem.train), self._stack(self.held_out)
+        unfinished = ""
         try:
             targets = np.concatenate([start.positions[None] / self.out_scale, start.frames.transpose(1, 0, 2)])
             aligned = train[:, torch.as_tensor(start.rows)].contiguous()
@@ -109,20 +110,22 @@ class _FastSolver:
             self._descend(self._decoding(encoder_kernel, decoder_kernel, train, held_out))
         except StopTraining:
             self.converged = False
+            if self.monitor.stage != "decode":
+                unfinished = self.monitor.stage
         # Whitening leaves the origin free; the embedding of the training bursts is centred there.
         centre = _forward_all(encoder_kernel, train)[0].mean(dim=0).cpu().numpy()
         return Solution(
             Standardized(encoder, self.shift, self.scale, -self.out_scale * centre, self.out_scale),
             Standardized(decoder, np.zeros(d), self.out_scale, self.shift, self.scale),
             self.converged,
-            {"strain": start.strain},
+            unfinished,
         )
 
     # -- networks and data in unit size -------------------------------------------------------------------------
 
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
-            return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device)
+            return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
         with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
             network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
         initialize(network, self.generator)

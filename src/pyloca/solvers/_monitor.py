@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 __all__ = ["Monitor", "StopTraining"]
-
-logger = logging.getLogger("pyloca")
 
 Record = dict[str, Any]
 
@@ -24,12 +22,14 @@ class StopTraining(Exception):  # noqa: N818 - a request, not an error
 class Monitor:
     """Collects one record a check (stage, iteration, losses, seconds) and passes it on.
 
-    A callback takes the record, a dict, and ends the training by returning True. With ``verbose`` a progress bar is
-    shown on a terminal and a log line a record elsewhere.
+    A callback takes the record, a dict with "stage", "iteration", "seconds", "loss" and, except in the stages that fit
+    the alignment, "validation_loss"; it ends the training by returning True. With ``verbose`` a progress bar is shown
+    on a terminal and a line a record on stderr elsewhere.
     """
 
     def __init__(self, callbacks: Iterable[Callable[[Record], Any]] = (), verbose: int = 0) -> None:
         self.history: list[Record] = []
+        self.stage = ""
         self._callbacks = list(callbacks)
         self._start = time.perf_counter()
         self._verbose = verbose
@@ -57,16 +57,17 @@ class Monitor:
             **values,
         }
         self.history.append(entry)
+        self.stage = stage
         if self._bar is not None:
             losses = {name: f"{value:.3g}" for name, value in values.items()}
             self._bar.set_postfix(stage=stage, **losses)
         elif self._verbose:
             losses_text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
             message = f"{stage} {iteration}: {losses_text} ({entry['seconds']:.1f} s)"
-            logger.info(message)
             print(message, file=sys.stderr)
         # A list, not any(): every callback sees every record.
-        if any([callback(dict(entry)) is True for callback in self._callbacks]):
+        answers = [callback(dict(entry)) for callback in self._callbacks]
+        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
     def close(self) -> None:

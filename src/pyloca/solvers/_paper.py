@@ -66,7 +66,7 @@ class _PaperSolver:
         except StopTraining:
             converged = False
         best.restore(self._networks())
-        return Solution(self.encoder, self.decoder, converged, {"validation_loss": best.loss})
+        return Solution(self.encoder, self.decoder, converged)
 
     # -- training loop ------------------------------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -42,10 +41,11 @@ class Problem:
 class Solution:
     """Trained networks, in measurement units at one end and latent units at the other.
 
-    `converged` is False when `max_iter` or a callback ended the training.
+    `converged` is False when `max_iter` or a callback ended the training; `unfinished` is then the stage in which it
+    did, if that was before the decoder was trained.
     """
 
     encoder: nn.Module
     decoder: nn.Module
     converged: bool
-    details: dict[str, Any] = field(default_factory=dict)
+    unfinished: str = ""

@@ -1,0 +1,208 @@
+"""Bursts from measurements that can be repeated at will: a function, an array of sensors, a surface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca.bursts._container import Bursts
+from pyloca.errors import BurstError
+
+__all__ = ["from_function", "on_manifold", "sensor_array"]
+
+Array = NDArray[np.float64]
+Measurement = Callable[[Array], ArrayLike]
+
+
+def from_function(
+    f: Measurement,
+    latents: ArrayLike,
+    burst_std: float,
+    n_points: int,
+    *,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Bursts:
+    """f(x_i + σ Z) with Z standard normal, `n_points` times for each latent x_i: equation (1) of the paper.
+
+    `f` maps (n, d) to (n, D) and is called once for each chunk of latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_function(lambda x: np.c_[x, x[:, 0] ** 2], np.zeros((20, 2)), 0.01, 30)
+    Bursts(N=20, M=30, D=3)
+    """
+    X = as_points(latents, "latents")
+    check_positive(burst_std, "burst_std")
+    check_count(n_points, "n_points", X.shape[1] + 1)
+    random = as_random(random_state)
+    cloud = X[:, None] + burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
+    return Bursts(
+        measure(f, cloud),
+        burst_std=float(burst_std),
+        provenance=f"from_function: {n_points} Gaussian perturbations of σ = {burst_std:g} pushed through f",
+    )
+
+
+def sensor_array(
+    f: Measurement,
+    positions: ArrayLike,
+    radius: float = 1.0,
+    n_receivers: int = 6,
+    *,
+    stencil: ArrayLike | None = None,
+    whiten: bool = False,
+) -> Bursts:
+    """An array of receivers, carried to each of the positions x_i: f(x_i + s_j).
+
+    The receivers form a ring of `radius` in the plane, or your own `stencil` of offsets (M, d), which is multiplied by
+    `radius`. Centred, a burst has the covariance of the stencil, which must be σ² I: a ring has σ² = r²/2 · M/(M − 1).
+    A stencil that is longer one way than another is refused; ``whiten=True`` bends it into one that is not, which moves
+    the receivers and so is only for those you can move.
+    """
+    X = as_points(positions, "positions")
+    check_positive(radius, "radius")
+    if stencil is None:
+        if X.shape[1] != 2:
+            raise BurstError(f"positions have {X.shape[1]} coordinates; a ring lies in a plane. Pass a stencil (M, d).")
+        check_count(n_receivers, "n_receivers", 3)
+        angle = 2 * np.pi * np.arange(n_receivers) / n_receivers
+        offsets = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        name = f"ring of {n_receivers} receivers"
+    else:
+        offsets = as_points(stencil, "stencil")
+        name = f"stencil of {len(offsets)} receivers"
+    if offsets.shape[1] != X.shape[1]:
+        raise BurstError(f"the stencil has {offsets.shape[1]} coordinates and the positions have {X.shape[1]}.")
+    if len(offsets) < X.shape[1] + 1:
+        raise BurstError(f"{len(offsets)} receivers cannot span {X.shape[1]} directions; use {X.shape[1] + 1} or more.")
+    centred = radius * (offsets - offsets.mean(axis=0))
+    variances, axes = np.linalg.eigh(centred.T @ centred / (len(centred) - 1))
+    if variances[0] <= 1e-12 * variances[-1]:
+        raise BurstError("the receivers lie on a line or in a plane of their space; they must span all directions.")
+    if variances[-1] > (1 + 1e-6) * variances[0]:
+        if not whiten:
+            raise BurstError(
+                f"the stencil is anisotropic: σ is {np.sqrt(variances[0]):.3g} one way, {np.sqrt(variances[-1]):.3g} "
+                "another, and LOCA would take that for a property of the space. Use a regular stencil, or whiten=True."
+            )
+        level = np.exp(np.log(variances).mean())
+        centred = centred @ axes * np.sqrt(level / variances) @ axes.T
+        name += ", whitened"
+        variances = np.full_like(variances, level)
+    sigma = float(np.sqrt(variances.mean()))
+    return Bursts(
+        measure(f, X[:, None] + centred),
+        burst_std=sigma,
+        provenance=f"sensor_array: {name}, radius {radius:g}, σ = {sigma:g}",
+    )
+
+
+def on_manifold(
+    f: Measurement,
+    latents: ArrayLike,
+    burst_std: float,
+    n_points: int,
+    *,
+    surface: Callable[[Array], Array] | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Bursts:
+    """Bursts in the tangent plane of a curved latent manifold, laid onto it and measured.
+
+    Without `surface` the manifold is a sphere about the origin through each latent. `surface` maps points (n, d) near
+    your manifold to the nearest on it; its differences tell the tangent plane.
+    """
+    X = as_points(latents, "latents")
+    check_positive(burst_std, "burst_std")
+    project = _sphere(X) if surface is None else surface
+    basis = _tangents(project, X, burst_std)
+    check_count(n_points, "n_points", basis.shape[1] + 1)
+    steps = burst_std * as_random(random_state).standard_normal((len(X), n_points, basis.shape[1]))
+    cloud = X[:, None] + np.einsum("nmk,nkd->nmd", steps, basis)
+    n, m, d = cloud.shape
+    radius = np.linalg.norm(X, axis=1)
+    if surface is None:  # along great circles, so that a burst is as wide on the sphere as in the plane
+        step = np.linalg.norm(steps, axis=2) / radius[:, None]
+        direction = (
+            np.einsum("nmk,nkd->nmd", steps, basis) / np.maximum(np.linalg.norm(steps, axis=2), 1e-300)[..., None]
+        )
+        cloud = np.cos(step)[..., None] * X[:, None] + (np.sin(step) * radius[:, None])[..., None] * direction
+    else:
+        cloud = np.asarray(project(cloud.reshape(n * m, d)), dtype=np.float64).reshape(n, m, d)
+    kind = "sphere" if surface is None else "surface"
+    return Bursts(
+        measure(f, cloud),
+        burst_std=float(burst_std),
+        provenance=f"on_manifold: tangent Gaussian bursts of σ = {burst_std:g} on a {kind}",
+    )
+
+
+def _sphere(X: Array) -> Callable[[Array], Array]:
+    radius = np.linalg.norm(X, axis=1)
+    if radius.min() <= 1e-12 * radius.max():
+        raise BurstError(f"latent {int(np.argmin(radius))} lies at the origin, which is on no sphere about it.")
+    return lambda points: points * (radius / np.linalg.norm(points, axis=1))[:, None]
+
+
+def _tangents(project: Callable[[Array], Array], X: Array, size: float) -> Array:
+    """Orthonormal tangents (N, k, d): the directions that a projection onto the surface leaves as they are."""
+    d = X.shape[1]
+    step = 1e-3 * size
+    moved = np.stack(
+        [np.asarray(project(X + step * axis)) - np.asarray(project(X - step * axis)) for axis in np.eye(d)]
+    )
+    matrix = moved.transpose(1, 0, 2) / (2 * step)  # (N, d, d), a projection when the surface is smooth
+    _, values, rows = np.linalg.svd(matrix)
+    ranks = (values > 0.5).sum(axis=1)
+    if np.any(ranks != ranks[0]) or not 1 <= ranks[0] < d:
+        i = int(np.argmax(ranks != ranks[0])) if np.any(ranks != ranks[0]) else 0
+        raise BurstError(
+            f"the surface has {ranks[i]} tangents at latent {i} and {ranks[0]} at latent 0, in {d} dimensions. "
+            "`surface` must map a point to the nearest on one smooth surface."
+        )
+    return rows[:, : ranks[0]]
+
+
+# -- shared by the builders -------------------------------------------------------------------------------------
+
+
+def measure(f: Measurement, cloud: Array) -> Array:
+    """f on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
+    n, m, d = cloud.shape
+    Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
+    if Y.ndim != 2 or len(Y) != n * m:
+        raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
+    bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
+    if len(bad):
+        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
+    return Y.reshape(n, m, -1)
+
+
+def as_points(points: ArrayLike, name: str) -> Array:
+    """Finite numbers (n, d)."""
+    out = np.asarray(points, dtype=np.float64)
+    if out.ndim != 2 or 0 in out.shape:
+        raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
+    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
+    if len(bad):
+        raise BurstError(f"{name}[{bad[0]}] is not finite.")
+    return out
+
+
+def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
+    """A generator from a seed, or the one that was given."""
+    return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
+
+
+def check_positive(value: float, name: str) -> None:
+    """Refuse what is not a finite number > 0."""
+    if isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise BurstError(f"{name} must be a number > 0; got {value!r}.")
+
+
+def check_count(value: int, name: str, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise BurstError(f"{name} must be a whole number of at least {least}; got {value!r}.")

@@ -1,0 +1,118 @@
+"""Bursts from pictures: spots in a photograph, and a camera that looks through a moving window."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import map_coordinates
+from sklearn.cluster import DBSCAN
+
+from pyloca.bursts._container import Bursts
+from pyloca.bursts._experiments import as_points, as_random, check_count, check_positive
+from pyloca.errors import BurstError
+
+__all__ = ["from_image", "from_image_patches"]
+
+Array = NDArray[np.float64]
+
+MERGED = 1.6  # a cluster with this many times the pixels of the spots around it is two spots
+FRAGMENT = 0.4  # and with this few it is a speck, or half a spot
+AROUND = 12  # spots that it is compared with
+
+
+def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points: int = 5) -> Bursts:
+    """Dark spots of a grey image (height, width) as bursts of pixel positions (x, y), as in section 7.1 of the paper.
+
+    Pixels below `threshold` are clustered by DBSCAN (`eps` in pixels, `min_points`). Clusters that touch the border are
+    clipped; those that are much larger or smaller than the spots around them are merged spots or specks. They are
+    dropped and counted in ``provenance``. The σ of a spot is not known.
+    """
+    grey = np.asarray(image, dtype=np.float64)
+    if grey.ndim != 2 or min(grey.shape) < 3:
+        raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
+    if not np.isfinite(grey).all():
+        raise BurstError("the image has pixels that are not finite.")
+    check_positive(eps, "eps")
+    check_count(min_points, "min_points", 1)
+    row, column = np.nonzero(grey < threshold)
+    if not len(row):
+        raise BurstError(f"no pixel is darker than threshold = {threshold:g}; the darkest is {grey.min():g}.")
+    if len(row) > 0.6 * grey.size:
+        raise BurstError(
+            f"{len(row) / grey.size:.0%} of the pixels are darker than threshold = {threshold:g}; lower it."
+        )
+    pixels = np.stack([column, row], axis=1).astype(np.float64)
+    label = DBSCAN(eps=eps, min_samples=min_points).fit_predict(pixels)
+    clusters = [pixels[label == i] for i in range(label.max() + 1)]
+    height, width = grey.shape
+    clipped = [bool((c.min() < 1) or (c[:, 0].max() > width - 2) or (c[:, 1].max() > height - 2)) for c in clusters]
+    whole = [cluster for cluster, cut in zip(clusters, clipped, strict=True) if not cut]
+    if len(whole) < 2:
+        raise BurstError(
+            f"{len(clusters)} spots were found and {len(clusters) - len(whole)} are clipped; expected more."
+        )
+    sizes = np.array([len(cluster) for cluster in whole], dtype=np.float64)
+    expected = _local_median(np.array([cluster.mean(axis=0) for cluster in whole]), sizes)
+    merged, specks = sizes > MERGED * expected, sizes < FRAGMENT * expected
+    keep = [cluster for cluster, bad in zip(whole, merged | specks, strict=True) if not bad]
+    return Bursts(
+        keep,
+        provenance=f"from_image: {len(keep)} spots; dropped: {sum(clipped)} clipped, {merged.sum()} merged, "
+        f"{specks.sum()} specks",
+    )
+
+
+def _local_median(centres: Array, sizes: Array) -> Array:
+    """The median size of the nearest spots: perspective makes all spots of a corner smaller."""
+    from sklearn.neighbors import NearestNeighbors
+
+    near = NearestNeighbors(n_neighbors=min(AROUND, len(sizes))).fit(centres).kneighbors(return_distance=False)
+    return np.median(sizes[near], axis=1) if near.shape[1] else sizes
+
+
+def from_image_patches(
+    image: ArrayLike,
+    positions: ArrayLike,
+    window: int,
+    jitter: float,
+    n_points: int = 20,
+    *,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Bursts:
+    """A camera that looks at a picture through a window: a burst is what it sees as it trembles about a position.
+
+    `positions` (N, 2) are the window's centres (x, y) in pixels, the latent variables; they tremble by a Gaussian of
+    standard deviation `jitter`, in parts of a pixel too (cubic interpolation). A measurement is the window's
+    window × window grey values.
+    """
+    grey = np.asarray(image, dtype=np.float64)
+    if grey.ndim != 2:
+        raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
+    X = as_points(positions, "positions")
+    check_count(window, "window", 1)
+    check_positive(jitter, "jitter")
+    check_count(n_points, "n_points", 3)
+    if X.shape[1] != 2:
+        raise BurstError(f"positions has shape {X.shape}; expected (N, 2).")
+    centres = X[:, None] + jitter * as_random(random_state).standard_normal((len(X), n_points, 2))
+    reach = (window - 1) / 2
+    low, high = centres.min(axis=1) - reach, centres.max(axis=1) + reach
+    outside = np.flatnonzero(
+        (low < 0).any(axis=1) | (high[:, 0] > grey.shape[1] - 1) | (high[:, 1] > grey.shape[0] - 1)
+    )
+    if len(outside):
+        raise BurstError(
+            f"the window at position {outside[0]} {X[outside[0]]} (and {len(outside) - 1} more) leaves the picture of "
+            f"{grey.shape[1]} × {grey.shape[0]} pixels; keep {reach + 4 * jitter:.1f} pixels away from its edge."
+        )
+    steps = np.arange(window) - reach
+    seen = np.empty((len(X), n_points, window * window))
+    for i, burst in enumerate(centres):
+        rows = burst[:, 1, None, None] + steps[:, None] + 0 * steps
+        columns = burst[:, 0, None, None] + steps + 0 * steps[:, None]
+        seen[i] = map_coordinates(grey, [rows, columns], order=3).reshape(n_points, -1)
+    return Bursts(
+        seen,
+        burst_std=float(jitter),
+        provenance=f"from_image_patches: windows of {window} × {window} pixels, jitter {jitter:g} pixels",
+    )
