@@ -127,7 +127,7 @@ def test_a_circle_flattened_into_a_line_is_seen(seed):
     random = np.random.RandomState(seed)
     angle = random.uniform(0, 2 * np.pi, 400)[:, None] + 0.01 * random.standard_normal((400, 30))
     bursts = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    with pytest.warns(TrustWarning, match=r"folded or torn|not white"):
+    with pytest.warns(TrustWarning, match=r"folded or torn|not white|do not come back"):
         LOCA(1, burst_std=0.01, hidden_layers=(20,), random_state=seed).fit(bursts)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
 from pyloca.objectives import likelihood_pushed, sampling_floor
 
-__all__ = ["Diagnostics", "diagnose_fit"]
+__all__ = ["Diagnostics", "diagnose_fit", "overlap_warning"]
 
 CHUNK = 8192
 # Stretch of a tangent, √ of an eigenvalue of G. Below the first a direction is lost; sampling never does that.
@@ -21,9 +22,11 @@ COLLAPSED = 0.05
 FAR_FROM_FLOOR = 5.0
 # … and where sampling explains nothing (exact Jacobians), a median stretch error of about 20 %.
 POOR_LOSS = 0.1
-# A burst this many times worse than its sampling explains, and by this much, is lost. A fold loses a tenth of all bursts
-# and more; a measurement that is singular along an edge (mushroom) one in a hundred.
+# A burst this many times worse than its sampling explains, and by this much, is lost. A fold loses a tenth of all
+# bursts and more; a measurement that is singular along an edge (mushroom) one in a hundred.
 LOST_FLOORS, LOST_LOSS, MANY_LOST, LEAST_LOST = 10.0, 0.5, 0.04, 3
+# A mean that comes back from encoder and decoder this part of the data's size away from itself was laid on another one.
+FAR_FROM_ITSELF = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,13 @@ class Diagnostics:
         return "\n".join(lines + [f"WARNING          {message}" for message in self.warnings])
 
 
-def diagnose_fit(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Diagnostics:
-    """Push the tangents of `statistics` through `encoder` and see how white they come out."""
+def diagnose_fit(
+    encoder: nn.Module, statistics: BurstStatistics, burst_std: float, held_out: NDArray[np.int64] | None = None
+) -> Diagnostics:
+    """Push the tangents of `statistics` through `encoder` and see how white they come out.
+
+    Figures are of the bursts `held_out` (None: of all). Folds are looked for in all: training does not hide them.
+    """
     dtype = next(encoder.parameters()).dtype
     losses, stretches = [], []
     with torch.no_grad():
@@ -74,17 +82,34 @@ def diagnose_fit(encoder: nn.Module, statistics: BurstStatistics, burst_std: flo
     loss, stretch = np.concatenate(losses), np.concatenate(stretches)
     # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
     loss = np.where(np.isnan(loss), np.inf, loss)
-    counts = torch.as_tensor(statistics.counts)
-    floors = sampling_floor(counts, statistics.intrinsic_dim).numpy()
-    floor = float(floors.mean())
+    floors = sampling_floor(torch.as_tensor(statistics.counts), statistics.intrinsic_dim).numpy()
     lost = loss > np.maximum(LOST_FLOORS * floors, LOST_LOSS)
-    low, high = np.quantile(stretch, [0.05, 0.95])
+    rows = np.arange(len(loss)) if held_out is None else held_out
+    low, high = np.quantile(stretch[rows], [0.05, 0.95])
+    median, floor = float(np.median(loss[rows])), float(floors[rows].mean())
     return Diagnostics(
-        float(np.average(loss, weights=statistics.weights)),
-        float(np.median(loss)),
+        float(np.average(loss[rows], weights=statistics.weights[rows])),
+        median,
         floor,
         (float(low), float(high)),
-        _warnings(stretch, float(np.median(loss)), floor, lost),
+        _warnings(stretch[rows], median, floor, lost),
+    )
+
+
+def overlap_warning(means: NDArray[np.float64], decoded: NDArray[np.float64]) -> str:
+    """What to say of an embedding whose decoder cannot find the way back, which is "" when it can.
+
+    Bursts do not see a sharp fold: each of them is white on either side of it. But where two parts of the data are
+    embedded at one place, no decoder can tell them apart.
+    """
+    spread = np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())
+    astray = np.linalg.norm(decoded - means, axis=1) > FAR_FROM_ITSELF * spread
+    if astray.sum() < LEAST_LOST or astray.mean() <= MANY_LOST:
+        return ""
+    return (
+        f"{astray.mean():.0%} of the bursts do not come back from encoder and decoder, such as burst "
+        f"{int(np.argmax(astray))}: distant measurements are embedded at one place, or the decoder is too small. A "
+        "closed or curved latent space needs more components than tangents."
     )
 
 
@@ -103,7 +128,7 @@ def _warnings(stretch: np.ndarray, median: float, floor: float, lost: np.ndarray
         )
     if lost.sum() >= LEAST_LOST and lost.mean() > MANY_LOST:
         return (
-            f"most held-out bursts are white, but {lost.mean():.0%} are far from it: the embedding is folded or torn "
+            f"most bursts are white, but {lost.mean():.0%} are far from it: the embedding is folded or torn "
             "there, or these bursts are outliers. A closed or curved latent space needs more components than tangents.",
         )
     return ()

@@ -20,7 +20,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts, open_bursts
 from pyloca.bursts._container import split_indices
-from pyloca.diagnostics import diagnose_fit
+from pyloca.diagnostics import diagnose_fit, overlap_warning
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 from pyloca.networks import ACTIVATIONS, apply_rows
@@ -192,8 +192,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_features_in_ = statistics.n_features
         self.validation_indices_ = validation
         self.embedding_ = apply_rows(self.encoder_, statistics.means, d)
-        held_out = statistics[validation] if len(validation) else statistics
-        self.diagnostics_ = diagnose_fit(self.encoder_, held_out, sigma)
+        self.diagnostics_ = diagnose_fit(self.encoder_, statistics, sigma, validation if len(validation) else None)
+        overlap = overlap_warning(statistics.means, apply_rows(self.decoder_, self.embedding_, self.n_features_in_))
+        if overlap and not solution.unfinished and not self.diagnostics_.warnings:
+            self.diagnostics_ = self.diagnostics_.with_warning(overlap)
         if solution.unfinished:
             self.diagnostics_ = self.diagnostics_.with_warning(
                 f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after {self.n_iter_} "

@@ -1,38 +1,208 @@
-"""Bursts from files. `.npy` is memory-mapped; nothing here unpickles."""
+"""Bursts in files: arrays (.npy, .npz), long tables (.csv, .parquet) and HDF5. Nothing here unpickles."""
 
 from __future__ import annotations
 
+import importlib
+import io
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pyloca._files import write_atomically
 from pyloca.bursts._container import Bursts
+from pyloca.bursts._points import from_columns
 from pyloca.errors import BurstError
 
-__all__ = ["open_bursts"]
+__all__ = ["open_bursts", "read_csv", "save_bursts"]
+
+BURST_ID = "burst_id"
 
 
-def open_bursts(path: str | os.PathLike[str]) -> Bursts:
-    """Open `.npy` (N, M, D; memory-mapped) or `.npz` (`bursts`, or `points` and `offsets` when ragged)."""
+def open_bursts(path: str | os.PathLike[str], *, burst_id: str = BURST_ID) -> Bursts:
+    """Read bursts from a file, by its suffix.
+
+    ``.npy``
+        (N, M, D), memory-mapped, so that it may be larger than memory.
+    ``.npz``
+        `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length.
+    ``.csv``, ``.parquet``
+        A long table, one row a measurement: the column `burst_id` and the features. Parquet needs ``pyloca[table]``.
+    ``.h5``, ``.hdf5``
+        As .npz. Needs ``pyloca[hdf5]``.
+    """
     path = Path(path)
-    if path.suffix not in {".npy", ".npz"}:
-        raise BurstError(f"{path}: bursts are read from .npy or .npz files; got the suffix {path.suffix!r}.")
+    if path.suffix.lower() not in READERS:
+        raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
     if not path.is_file():
         raise BurstError(f"{path}: there is no such file.")
     try:
-        if path.suffix == ".npy":
-            return Bursts(np.load(path, mmap_mode="r", allow_pickle=False))
-        # opened here, because np.load leaves the file open when it cannot read it
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if "bursts" in archive:
-                return Bursts(archive["bursts"])
-            if {"points", "offsets"} <= set(archive):
-                return Bursts.from_ragged(archive["points"], archive["offsets"])
-            names = ", ".join(archive) or "nothing"
+        return READERS[path.suffix.lower()](path, burst_id)
     except BurstError as error:
         raise BurstError(f"{path}: {error}") from None
-    except Exception as error:  # NumPy raises many kinds on garbage; all mean the same to the user
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # libraries raise many kinds on garbage; all mean the same to the user
         reason = "it is no such file, or holds Python objects" if "pickle" in str(error) else str(error)
         raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({reason}).") from error
-    raise BurstError(f"{path}: holds {names}; expected `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1).")
+
+
+def save_bursts(bursts: Bursts, path: str | os.PathLike[str]) -> Path:
+    """Write bursts to .npy (equal lengths), .npz, .csv or .parquet; the file appears whole or not at all.
+
+    Every number is read back as it was, in float64.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in WRITERS:
+        raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
+    buffer = io.BytesIO()
+    WRITERS[path.suffix.lower()](bursts, buffer)
+    return write_atomically(path, buffer.getvalue())
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------
+
+
+def _read_npy(path: Path, _: str) -> Bursts:
+    return Bursts(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _read_npz(path: Path, _: str) -> Bursts:
+    # opened here, because np.load leaves the file open when it cannot read it
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return _from_named(set(archive), lambda name: archive[name])
+
+
+def _read_hdf5(path: Path, _: str) -> Bursts:
+    h5py = _need("h5py", "hdf5")
+    with h5py.File(path, "r") as file:
+        names = {name for name in file if isinstance(file[name], h5py.Dataset)}
+        return _from_named(names, lambda name: file[name][()])
+
+
+def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
+    if "bursts" in names:
+        return Bursts(get("bursts"))
+    if {"points", "offsets"} <= names:
+        return Bursts.from_ragged(get("points"), get("offsets"))
+    listed = ", ".join(sorted(names)) or "nothing"
+    raise BurstError(f"holds {listed}; expected `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1).")
+
+
+def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
+    np.save(file, bursts.to_array(), allow_pickle=False)
+
+
+def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
+    if bursts.is_ragged:
+        points, offsets = bursts.to_ragged()
+        np.savez(file, points=points, offsets=offsets)
+    else:
+        np.savez(file, bursts=bursts.to_array())
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+
+def _read_csv_file(path: Path, burst_id: str) -> Bursts:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return read_csv(file, burst_id)
+
+
+def read_csv(file: TextIO, burst_id: str = BURST_ID) -> Bursts:
+    """Bursts from a long table in CSV with a header line; an error names the line."""
+    names = [name.strip().strip('"') for name in file.readline().rstrip("\r\n").split(",")]
+    if names == [""]:
+        raise BurstError("the file is empty; expected a header line with the names of the columns.")
+    if len(set(names)) < len(names):
+        raise BurstError(f"two columns have one name: {', '.join(names)}.")
+    if burst_id not in names:
+        raise BurstError(f"there is no column {burst_id!r}; line 1 names {', '.join(names)}.")
+    place = names.index(burst_id)
+    ids: list[str] = []
+    rows: list[list[float]] = []
+    for number, line in enumerate(file, start=2):
+        cells = line.rstrip("\r\n").split(",")
+        if cells == [""]:
+            continue
+        if len(cells) != len(names):
+            raise BurstError(f"line {number} has {len(cells)} cells; line 1 names {len(names)} columns.")
+        ids.append(cells.pop(place).strip())
+        if not ids[-1]:
+            raise BurstError(f"line {number} has no {burst_id}.")
+        try:
+            rows.append(list(map(float, cells)))
+        except ValueError:
+            wrong = next(cell for cell in cells if not _is_number(cell))
+            raise BurstError(f"line {number} has {wrong!r} where a number is expected.") from None
+    if not rows:
+        raise BurstError("the table has no rows.")
+    values = np.array(rows, dtype=np.float64)  # (n, D)
+    features = [name for name in names if name != burst_id]
+    table = {burst_id: np.array(ids), **{name: values[:, i] for i, name in enumerate(features)}}
+    return from_columns(table, burst_id, None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(path: Path, burst_id: str) -> Bursts:
+    parquet = _need("pyarrow.parquet", "table")
+    table = parquet.read_table(path)
+    return from_columns({name: table[name].to_numpy() for name in table.column_names}, burst_id, None)
+
+
+def _long(bursts: Bursts) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+    points, _ = bursts.to_ragged()
+    names = [f"y{i}" for i in range(bursts.n_features)]
+    return np.repeat(np.arange(len(bursts)), bursts.counts), points, names
+
+
+def _write_csv(bursts: Bursts, file: io.BytesIO) -> None:
+    ids, points, names = _long(bursts)
+    lines = [",".join([BURST_ID, *names])]
+    # repr of a float is the shortest text that reads back as the same bits
+    lines += [f"{i}," + ",".join(map(repr, row)) for i, row in zip(ids.tolist(), points.tolist(), strict=True)]
+    file.write(("\n".join(lines) + "\n").encode())
+
+
+def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:
+    parquet, arrow = _need("pyarrow.parquet", "table"), _need("pyarrow", "table")
+    ids, points, names = _long(bursts)
+    columns = {BURST_ID: ids, **{name: points[:, i] for i, name in enumerate(names)}}
+    parquet.write_table(arrow.table(columns), file)
+
+
+def _need(module: str, extra: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.partition(".")[0]
+        raise ModuleNotFoundError(
+            f"this needs {name}, which is not installed: pip install 'pyloca[{extra}]'"
+        ) from error
+
+
+READERS: dict[str, Callable[[Path, str], Bursts]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_csv_file,
+    ".parquet": _read_parquet,
+    ".h5": _read_hdf5,
+    ".hdf5": _read_hdf5,
+}
+WRITERS: dict[str, Callable[[Bursts, io.BytesIO], None]] = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}

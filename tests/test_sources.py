@@ -1,0 +1,311 @@
+"""Where bursts come from: each builder against what it promises, and against wrong arguments."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pyloca import LOCA, BurstError, BurstStatistics, TrustWarning
+from pyloca.bursts import (
+    Bursts,
+    from_function,
+    from_image,
+    from_image_patches,
+    from_neighbors,
+    from_simulator,
+    from_table,
+    from_time_series,
+    on_manifold,
+    sensor_array,
+)
+from pyloca.metrics import stress
+
+
+def flat(x):
+    """A linear instrument, R² → R³."""
+    return x @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 2.0]])
+
+
+def covariances(bursts):
+    return np.array([np.cov(burst.T) for burst in bursts])
+
+
+# -- what bursts carry ------------------------------------------------------------------------------------------
+
+
+def test_sigma_and_provenance_travel_with_the_bursts():
+    bursts = from_function(flat, np.random.RandomState(0).uniform(size=(30, 2)), 0.02, 10)
+    assert bursts.burst_std == 0.02
+    assert "σ = 0.02" in bursts.provenance
+    for other in (bursts[3:9], Bursts(bursts), bursts.split(0.5, 0)[0]):
+        assert (other.burst_std, other.provenance) == (bursts.burst_std, bursts.provenance)
+    assert Bursts(bursts, burst_std=0.5).burst_std == 0.5
+    assert Bursts(bursts.to_array()).burst_std is None
+    with pytest.raises(BurstError, match="burst_std must be a number > 0"):
+        Bursts(bursts.to_array(), burst_std=-1)
+
+
+def test_loca_uses_the_sigma_that_the_bursts_know():
+    X = np.random.RandomState(0).uniform(size=(100, 2))
+    bursts = from_function(flat, X, 0.02, 60)
+    options = {"hidden_layers": (8,), "random_state": 0}
+    model = LOCA(2, **options).fit(bursts)
+    assert model.burst_std_ == 0.02
+    assert stress(X, model.embedding_) < 1e-3
+    assert LOCA(2, burst_std=0.04, **options).fit(bursts).burst_std_ == 0.04
+
+
+# -- from_function ----------------------------------------------------------------------------------------------
+
+
+def test_from_function_has_the_covariance_of_the_instrument():
+    bursts = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    expected = 0.01 * flat(np.eye(2)).T @ flat(np.eye(2))
+    np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=1e-3)
+    again = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    np.testing.assert_array_equal(bursts.to_array(), again.to_array())
+    other = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=1)
+    assert not np.array_equal(bursts.to_array(), other.to_array())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"latents": np.zeros(5)}, "latents has shape"),
+        ({"latents": np.full((5, 2), np.nan)}, r"latents\[0\] is not finite"),
+        ({"burst_std": 0}, "burst_std must be a number > 0"),
+        ({"n_points": 2}, "n_points must be a whole number of at least 3"),
+        ({"f": lambda x: x[:3]}, r"the measurement maps \(50, 2\) to \(3, 2\)"),
+        ({"f": lambda x: np.where(np.arange(50)[:, None] == 12, np.inf, x)}, "not finite in burst 1"),
+    ],
+)
+def test_from_function_refuses(change, message):
+    with pytest.raises(BurstError, match=message):
+        from_function(**({"f": flat, "latents": np.zeros((5, 2)), "burst_std": 0.1, "n_points": 10} | change))
+
+
+# -- sensor_array -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 4, 6, 11])
+def test_a_ring_has_the_promised_sigma(n):
+    bursts = sensor_array(lambda x: x, np.random.RandomState(0).uniform(size=(20, 2)), 0.5, n)
+    assert bursts.burst_std == pytest.approx(np.sqrt(0.5**2 / 2 * n / (n - 1)))
+    np.testing.assert_allclose(covariances(bursts), np.tile(bursts.burst_std**2 * np.eye(2), (20, 1, 1)), atol=1e-12)
+
+
+def test_a_stencil_of_ones_own():
+    corners = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # a tetrahedron
+    bursts = sensor_array(lambda x: x, np.zeros((12, 3)), 0.1, stencil=corners)
+    np.testing.assert_allclose(covariances(bursts)[0], bursts.burst_std**2 * np.eye(3), atol=1e-14)
+    assert bursts.burst_std == pytest.approx(0.1 * np.sqrt(4 / 3))
+
+
+def test_an_anisotropic_stencil_is_refused_or_whitened():
+    stencil = np.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]])
+    with pytest.raises(BurstError, match="the stencil is anisotropic"):
+        sensor_array(lambda x: x, np.zeros((12, 2)), stencil=stencil)
+    bursts = sensor_array(lambda x: x, np.zeros((12, 2)), stencil=stencil, whiten=True)
+    np.testing.assert_allclose(covariances(bursts)[0], bursts.burst_std**2 * np.eye(2), atol=1e-12)
+    assert "whitened" in bursts.provenance
+
+
+def test_receivers_that_do_not_span():
+    with pytest.raises(BurstError, match="lie on a line"):
+        sensor_array(lambda x: x, np.zeros((12, 2)), stencil=[[0, 0], [1, 1], [2, 2]])
+    with pytest.raises(BurstError, match="2 receivers cannot span 2 directions"):
+        sensor_array(lambda x: x, np.zeros((12, 2)), stencil=[[0, 0], [1, 1]])
+    with pytest.raises(BurstError, match="a ring lies in a plane"):
+        sensor_array(lambda x: x, np.zeros((12, 3)))
+
+
+# -- on_manifold ------------------------------------------------------------------------------------------------
+
+
+def sphere_points(n=40):
+    X = np.random.RandomState(0).standard_normal((n, 3))
+    return 2 * X / np.linalg.norm(X, axis=1)[:, None]
+
+
+def test_bursts_on_a_sphere_stay_on_it():
+    X = sphere_points()
+    bursts = on_manifold(lambda x: x, X, 0.02, 400)
+    np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
+    for x, burst in zip(X, bursts, strict=True):
+        distance = 2 * np.arccos(np.clip(burst @ x / 4, -1, 1))
+        assert np.sqrt(np.square(distance).mean() / 2) == pytest.approx(0.02, rel=0.1)
+
+
+def test_bursts_on_a_surface_of_ones_own():
+    """The sphere, given by its projection: two tangents, the same spread."""
+    X = sphere_points()
+    bursts = on_manifold(lambda x: x, X, 0.02, 400, surface=lambda x: 2 * x / np.linalg.norm(x, axis=1)[:, None])
+    np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
+    values = np.linalg.eigvalsh(covariances(bursts))
+    np.testing.assert_allclose(np.sqrt(values[:, 1:].mean()), 0.02, rtol=0.05)
+    with pytest.raises(BurstError, match="the surface has 3 tangents"):
+        on_manifold(lambda x: x, X, 0.02, 10, surface=lambda x: x)
+    with pytest.raises(BurstError, match="latent 0 lies at the origin"):
+        on_manifold(lambda x: x, np.zeros((3, 3)), 0.1, 10)
+
+
+# -- things that move -------------------------------------------------------------------------------------------
+
+
+def brownian(states, dt, random):
+    """dX = −X dt + 0.5 dW."""
+    return states * (1 - dt) + 0.5 * np.sqrt(dt) * random.standard_normal(states.shape)
+
+
+def test_restarts_of_a_simulator():
+    states = np.random.RandomState(0).uniform(size=(60, 2))
+    bursts = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5)
+    assert bursts.burst_std == pytest.approx(0.05)
+    expected = 0.05**2 * flat(np.eye(2)).T @ flat(np.eye(2))
+    np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=2e-4)
+    two = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, n_jobs=2)
+    np.testing.assert_array_equal(bursts.to_array(), two.to_array())
+    assert from_simulator(brownian, states, 0.01, 5).burst_std is None
+
+
+def test_a_simulator_that_goes_wrong():
+    states = np.zeros((4, 2))
+    with pytest.raises(BurstError, match="step maps"):
+        from_simulator(lambda s, dt, r: s[:1], states, 0.1, 5)
+    with pytest.raises(BurstError, match="left the finite numbers in burst 0"):
+        from_simulator(lambda s, dt, r: s + np.inf, states, 0.1, 5)
+    with pytest.raises(BurstError, match="dt must be a number > 0"):
+        from_simulator(brownian, states, 0, 5)
+
+
+def test_windows_of_a_trajectory():
+    """A fast drift does not widen the bursts, and σ is the diffusion's."""
+    random = np.random.RandomState(0)
+    steps = 0.03 * random.standard_normal((5000, 2)) + [0.2, 0]  # a drift of seven σ a step
+    series = flat(np.cumsum(steps, axis=0))
+    bursts = from_time_series(series, 50, diffusion=0.3, dt=0.01)
+    assert len(bursts) == 99 or len(bursts) == 100
+    assert bursts.burst_std == pytest.approx(0.03)
+    expected = 0.03**2 * flat(np.eye(2)).T @ flat(np.eye(2))
+    np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, rtol=0.1, atol=1e-4)
+    np.testing.assert_allclose(bursts[0].mean(axis=0), series[:51].mean(axis=0))
+    assert len(from_time_series(series, 50, stride=10)) > 490
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"window": 30}, "a window of 30 steps needs 31"), ({"window": 5, "dt": 1.0}, "both diffusion and dt")],
+)
+def test_windows_that_cannot_be(options, message):
+    with pytest.raises(BurstError, match=message):
+        from_time_series(np.zeros((20, 2)), **options)
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------
+
+
+def spots(centres, radius=3.0, shape=(120, 160)):
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    image = np.ones(shape)
+    for cx, cy in centres:
+        image[(x - cx) ** 2 + (y - cy) ** 2 <= radius**2] = 0
+    return image
+
+
+def test_spots_of_a_picture_are_bursts():
+    centres = np.stack(np.meshgrid(np.arange(12, 150, 14), np.arange(12, 110, 14)), axis=-1).reshape(-1, 2)
+    bursts = from_image(spots(centres), 0.5)
+    found = np.array([burst.mean(axis=0) for burst in bursts])
+    assert len(bursts) == len(centres)
+    gap = np.linalg.norm(found[:, None] - centres, axis=2).min(axis=1)
+    assert gap.max() < 0.01
+    assert bursts.provenance.endswith("dropped: 0 clipped, 0 merged, 0 specks")
+
+
+def test_clipped_merged_and_stray_spots_are_dropped_and_counted():
+    centres = np.stack(np.meshgrid(np.arange(12, 150, 14), np.arange(12, 110, 14)), axis=-1).reshape(-1, 2)
+    image = spots(
+        [*centres, (1, 60), (centres[20][0] + 5, centres[20][1])]
+    )  # at the border; one that touches its neighbour
+    image[5, 5:8] = image[4, 5:8] = 0  # a speck of six pixels
+    bursts = from_image(image, 0.5)
+    assert len(bursts) == len(centres) - 1
+    assert bursts.provenance.endswith("dropped: 1 clipped, 1 merged, 1 specks")
+
+
+@pytest.mark.parametrize(
+    ("image", "threshold", "message"),
+    [
+        (np.ones((9, 9, 3)), 0.5, "expected one grey channel"),
+        (np.ones((9, 9)), 0.5, "no pixel is darker than threshold"),
+        (np.zeros((9, 9)), 0.5, "of the pixels are darker"),
+        (np.full((9, 9), np.nan), 0.5, "not finite"),
+    ],
+)
+def test_pictures_without_spots(image, threshold, message):
+    with pytest.raises(BurstError, match=message):
+        from_image(image, threshold)
+
+
+def test_a_trembling_camera():
+    y, x = np.mgrid[:60, :80]
+    image = np.sin(x / 7) + np.cos(y / 5)
+    positions = np.random.RandomState(0).uniform(20, 40, size=(15, 2))
+    bursts = from_image_patches(image, positions, 8, 0.3, 100)
+    assert (len(bursts), bursts.n_features, bursts.burst_std) == (15, 64, 0.3)
+    # along x the picture changes by cos(x/7)/7 a pixel: the tangents of a burst are the picture's derivatives
+    statistics = BurstStatistics.from_bursts(bursts, 2)
+    steps = np.arange(8) - 3.5
+    slope = np.tile(np.cos((positions[0, 0] + steps) / 7) / 7, (8, 1)).ravel()
+    basis = statistics.frames()[0][0]
+    assert np.linalg.norm(basis @ slope) == pytest.approx(np.linalg.norm(slope), rel=0.02)
+    with pytest.raises(BurstError, match="leaves the picture"):
+        from_image_patches(image, positions * 2, 8, 0.3)
+
+
+# -- points and tables ------------------------------------------------------------------------------------------
+
+
+def test_neighbours_as_bursts_are_announced_loudly():
+    Y = np.random.RandomState(0).uniform(size=(50, 2))
+    with pytest.warns(TrustWarning, match="equally densely in all latent directions"):
+        bursts = from_neighbors(Y, 8)
+    assert (len(bursts), bursts.counts[0]) == (50, 9)
+    np.testing.assert_array_equal(bursts[7][0], Y[7])
+    with pytest.raises(BurstError, match="among 50 points"):
+        from_neighbors(Y, 50)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "mapping"])
+def test_tables(kind):
+    columns = {"burst_id": ["b", "a", "b", "a", "a"], "x": [1.0, 2, 3, 4, 5], "y": [1, 2, 3, 4, 5]}
+    frame = {"pandas": pd.DataFrame, "arrow": pa.table, "mapping": dict}[kind](columns)
+    bursts = from_table(frame)
+    np.testing.assert_array_equal(bursts[0], [[1, 1], [3, 3]])  # in order of appearance
+    np.testing.assert_array_equal(bursts[1], [[2, 2], [4, 4], [5, 5]])
+    assert from_table(frame, columns=["y"]).n_features == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"x": [1.0]}, {}, "there is no column 'burst_id'"),
+        ({"burst_id": [1]}, {}, "there is no column 'of measurements'"),
+        ({"burst_id": [1], "x": [1.0]}, {"columns": ["z"]}, "there is no column 'z'"),
+        ({"burst_id": [], "x": []}, {}, "no rows"),
+        ({"burst_id": [1], "x": ["word"]}, {}, "column 'x' has dtype"),
+        ({"burst_id": [1, np.nan], "x": [1.0, 2]}, {}, "row 1 has no burst_id"),
+    ],
+)
+def test_tables_that_cannot_be(columns, options, message):
+    with pytest.raises(BurstError, match=message):
+        from_table(columns, **options)
+
+
+def test_no_builder_speaks_unasked(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_simulator(brownian, np.zeros((3, 2)), 0.1, 5)
+    assert capsys.readouterr().out == ""
