@@ -27,7 +27,7 @@ FLOORS = [
     {"diagnostics"},
     {"solvers"},
     {"estimator", "metrics"},
-    {"modelfile", "selection", "matching", "baselines", "datasets"},
+    {"modelfile", "selection", "inspection", "matching", "baselines", "datasets"},
     {"pyloca"},
     {"experiments"},
     {"plots", "report"},

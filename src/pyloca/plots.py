@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from pyloca.datasets import Dataset
+from pyloca.inspection import Inspection
 from pyloca.metrics import calibrate
 
-__all__ = ["COLOURS", "Scene", "overview", "plot_comparison", "plot_distances", "png", "style"]
+__all__ = ["COLOURS", "Scene", "overview", "plot_comparison", "plot_distances", "plot_inspection", "png", "style"]
 
 Array = NDArray[np.float64]
 
@@ -200,6 +201,27 @@ def plot_comparison(embeddings: dict[str, Array], X: Array | None = None) -> Fig
             axes.set_anchor("C")
             if X is not None:
                 _draw_distances(panels[1, column], X, Z, column == 0)
+    return figure
+
+
+def plot_inspection(found: Inspection) -> Figure:
+    """The median spectrum of the bursts, and, when they could be aligned, the closed-form picture."""
+    columns = 1 if found.positions is None else 2
+    with style():
+        figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
+        panels = figure.subplots(1, columns, squeeze=False)[0]
+        order = np.arange(1, len(found.spectrum) + 1)
+        tangent = order <= found.intrinsic_dim
+        panels[0].plot(order, found.spectrum, color=OUTLINE, linewidth=0.8, zorder=1)
+        for chosen, colour, name in ((tangent, "blue", "tangent"), (~tangent, "orange", "noise and curvature")):
+            panels[0].scatter(order[chosen], found.spectrum[chosen], color=COLOURS[colour], label=name, zorder=2)
+        panels[0].legend()
+        panels[0].set(yscale="log", title=f"Burst spectrum, k = {found.intrinsic_dim}", xlabel="eigenvalue")
+        panels[0].set(ylabel="median variance", xticks=order)
+        if found.positions is not None:
+            flat = found.positions if found.positions.shape[1] > 1 else np.c_[found.positions, 0 * found.positions]
+            _draw_points(panels[1], flat[:, :2], flat[:, 0])
+            panels[1].set(title=f"Alignment, strain {found.strain:.3f}", aspect="equal", xlabel="$z_0$", ylabel="$z_1$")
     return figure
 
 

@@ -1,7 +1,7 @@
 """The command ``pyloca``. Data goes to stdout, words go to stderr, and exit codes say what went wrong.
 
-A new command is a function under ``@cli.command()`` with ``@debug_option``, that imports what it needs when it runs and
-lets pyloca's errors pass: `Commands` turns them into a message and an exit code.
+A command is a function under ``@cli.command()`` with ``@debug_option``, in another file, that imports what it needs
+when it runs and lets pyloca's errors pass: `Commands` turns them into a message and an exit code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import io
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -27,9 +25,9 @@ import click
 from pyloca import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
-__all__ = ["cli", "main"]
+__all__ = ["DISTRUSTED", "cli", "debug_option", "main", "make_directory", "require", "writable"]
 
-USAGE, INTERRUPTED, TERMINATED = 2, 130, 143
+USAGE, DISTRUSTED, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
 DEBUG = "pyloca.debug"
 
@@ -80,6 +78,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
             return f"Error: {error}", code
+    if isinstance(error, ModuleNotFoundError):
+        return f"Error: {error}", USAGE
     if isinstance(error, (PylocaError, OSError)):
         return f"Error: {error}", 1
     return f"Error: {type(error).__name__}: {error} (this is a defect of pyloca; --debug shows where)", 1
@@ -115,6 +115,12 @@ def make_directory(path: Path) -> None:
         raise click.BadParameter(f"cannot write into the directory '{path}'.", param_hint="'-o' / '--output'")
 
 
+def writable(path: Path | None) -> None:
+    """Say before any work that an output file cannot be written."""
+    if path is not None and (not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir()):
+        raise click.BadParameter(f"cannot write '{path}'.", param_hint="output")
+
+
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         ctx.meta[DEBUG] = True
@@ -140,48 +146,6 @@ debug_option = click.option(
 @debug_option
 def cli() -> None:
     """Standardized coordinates from bursts of measurements."""
-
-
-@cli.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo"),
-    show_default=True,
-    help="Directory for the pictures.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),  # what numpy takes
-    metavar="INTEGER",
-    default=0,
-    show_default=True,
-    help="Seed of the data and of the fits.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Write the results to stdout as JSON.")
-@debug_option
-def demo(output: Path, seed: int, as_json: bool) -> None:
-    """Fit two examples of the paper and draw them.
-
-    A Wi-Fi floor plan, recovered from signal strengths alone, and the paper's mushroom, each compared with the truth,
-    which LOCA does not see. Takes a minute or two.
-    """
-    require("matplotlib", "report")
-    make_directory(output)
-    from pyloca.demo import run_demo, table
-
-    results = list(run_demo(output, seed, lambda text: click.echo(text, err=True)))
-    if as_json:
-        facts = {"pyloca": __version__, "seed": seed, "results": [asdict(result) for result in results]}
-        click.echo(json.dumps(facts, indent=2))
-    click.echo(f"\n{table(results)}", err=as_json)
-    click.echo(
-        "\nStress is the mean over all pairs of points of the squared difference between their distance in the "
-        "embedding\nand the true one; the typical error is its root. Nothing was scaled.\n"
-        f"Pictures: {', '.join(result.picture for result in results)}",
-        err=True,
-    )
 
 
 def main() -> None:

@@ -1,0 +1,196 @@
+"""``pyloca fit``, ``transform`` and ``inverse``: from a file of bursts to coordinates and back."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyloca.cli._main import DISTRUSTED, cli, debug_option, writable
+from pyloca.errors import BurstError
+
+__all__ = ["fit", "inverse", "transform"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _layers(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
+    if value is None:
+        return None
+    try:
+        return [int(part) for part in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"expected whole numbers such as 50,50; got '{value}'.") from None
+
+
+def _noise(_: click.Context, __: click.Parameter, value: str | None) -> float | str | None:
+    if value in (None, "estimate"):
+        return value
+    try:
+        return float(str(value))
+    except ValueError:
+        raise click.BadParameter(f"expected a number, or 'estimate'; got '{value}'.") from None
+
+
+def _parameters() -> dict[str, Any]:
+    """The parameters of LOCA that a file or a command line can give, with their defaults."""
+    from pyloca import LOCA
+
+    skipped = {"self", "encoder", "decoder", "callbacks", "verbose"}
+    signature = inspect.signature(LOCA.__init__)
+    return {name: p.default for name, p in signature.parameters.items() if name not in skipped}
+
+
+def _from_config(path: Path, known: dict[str, Any]) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise click.BadParameter(f"'{path}' cannot be read as TOML ({error}).", param_hint="'--config'") from error
+    for name in content:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
+            raise click.BadParameter(f"'{path}' has the unknown key '{name}'; {hint}", param_hint="'--config'")
+    return content
+
+
+def _toml(settings: dict[str, Any]) -> str:
+    lines = []
+    for name, value in settings.items():
+        value = list(value) if isinstance(value, tuple) else value
+        lines.append(f"# {name} = (not set)" if value is None else f"{name} = {json.dumps(value)}")
+    return "\n".join(lines)
+
+
+@cli.command()
+@click.argument("data")
+@click.option("-o", "--output", type=FILE, help="Write the fitted model to this .safetensors file.")
+@click.option("--embedding", type=FILE, help="Write the coordinates of the bursts to this .csv or .npy file.")
+@click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
+@click.option("-d", "--n-components", type=click.IntRange(1), help="Number of coordinates.  [default: 2]")
+@click.option("--burst-std", type=float, help="σ of a burst in the latent space; sets the scale.  [default: estimated]")
+@click.option("--intrinsic-dim", type=click.IntRange(1), help="Directions that a burst spans.  [default: estimated]")
+@click.option("--solver", type=click.Choice(["fast", "paper"]), help="How to train.  [default: fast]")
+@click.option("--hidden-layers", callback=_layers, metavar="N,N", help="Widths of the networks.  [default: 50,50]")
+@click.option("--activation", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
+@click.option("--decoder-activation", help="The same for the decoder.  [default: as --activation]")
+@click.option("--measurement-noise", callback=_noise, metavar="STD", help="Noise to remove: a number, or 'estimate'.")
+@click.option("--validation-fraction", type=float, help="Part of the bursts that is held out.  [default: 0.1]")
+@click.option("--tol", type=float, help="Gain below which training ends.")
+@click.option("--max-iter", type=click.IntRange(1), help="At most this many iterations (fast) or epochs (paper).")
+@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: none]")
+@click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings in TOML.")
+@click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
+@debug_option
+def fit(
+    data: str,
+    output: Path | None,
+    embedding: Path | None,
+    burst_id: str,
+    config: Path | None,
+    print_config: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn coordinates from a file of bursts.
+
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id; - reads CSV from
+    standard input. Options win over --config, which has the same names with underscores. The model is written even when
+    a check says that it should not be believed; the exit code is then 4.
+
+    \b
+    Example:
+      pyloca fit bursts.csv -d 2 --burst-std 0.01 -o model.safetensors --embedding z.csv
+    """
+    settings = _parameters()
+    if config is not None:
+        settings |= _from_config(config, settings)
+    settings |= {name: value for name, value in options.items() if value is not None}
+    if print_config:
+        click.echo(_toml(settings))
+        return
+    if output is None and embedding is None and not as_json:
+        raise click.UsageError("nothing would be kept: give -o model.safetensors, --embedding z.csv or --json.")
+    if output is not None and output.suffix != ".safetensors":
+        raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
+    for path in (output, embedding):
+        writable(path)
+    from pyloca import LOCA
+    from pyloca.cli._tables import Points, read_bursts, write_points
+
+    bursts = read_bursts(data, burst_id)
+    try:
+        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts)
+    except ValueError as error:
+        if isinstance(error, BurstError):
+            raise
+        raise click.UsageError(str(error)) from error
+    if output is not None:
+        model.save(output)
+    if embedding is not None:
+        write_points(Points(model.embedding_), "z", embedding)
+    facts = {
+        "bursts": len(bursts),
+        "n_features": model.n_features_in_,
+        "n_components": model.n_components_,
+        "intrinsic_dim": model.intrinsic_dim_,
+        "burst_std": model.burst_std_,
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "diagnostics": vars(model.diagnostics_),
+    }
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    click.echo(str(model.diagnostics_), err=True)
+    if model.diagnostics_.warnings:
+        click.get_current_context().exit(DISTRUSTED)
+
+
+@cli.command()
+@click.argument("model", type=FILE)
+@click.argument("data")
+@click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [default: CSV to stdout]")
+@debug_option
+def transform(model: Path, data: str, output: Path | None) -> None:
+    """Coordinates of new measurements.
+
+    DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV from standard input. A column
+    burst_id is passed on.
+    """
+    _map(model, data, output, "transform", "z")
+
+
+@cli.command()
+@click.argument("model", type=FILE)
+@click.argument("data")
+@click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [default: CSV to stdout]")
+@debug_option
+def inverse(model: Path, data: str, output: Path | None) -> None:
+    """Measurements that belong to given coordinates: the decoder.
+
+    DATA is .npy (n, d) or CSV with a header line; - reads CSV from standard input.
+    """
+    _map(model, data, output, "inverse_transform", "y")
+
+
+def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
+    writable(output)
+    from pyloca import LOCA
+    from pyloca.cli._tables import Points, read_points, write_points
+
+    fitted = LOCA.load(model)
+    points = read_points(data)
+    try:
+        values = getattr(fitted, method)(points.values)
+    except ValueError as error:
+        raise BurstError(f"{'standard input' if data == '-' else data}: {error}") from error
+    write_points(Points(values, points.ids), prefix, output)

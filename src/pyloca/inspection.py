@@ -1,0 +1,165 @@
+"""What bursts say of themselves before any training: sizes, spectra, σ and k, outliers, and how they go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca.alignment import align
+from pyloca.bursts import Bursts
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstStatistics, burst_std_from_spectra, mahalanobis_graph
+
+__all__ = ["Inspection", "inspect_bursts"]
+
+Array = NDArray[np.float64]
+
+SHOWN = 8  # eigenvalues of a spectrum
+PROBE = 1000  # bursts whose full spectrum is looked at
+OUTLIER = 8.0  # robust standard deviations between the size of a burst and that of its neighbours
+BENT = 0.1  # part of a burst's variance off its tangents at which it is no longer a flat patch
+ROUGH = 0.25  # relative error of the stretch that M points tell, σ/√(2(M − 1)), at which a burst tells little
+STRAINED = 0.3  # relative mismatch of the aligned edges at which the bursts do not make one flat picture
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What `inspect_bursts` found; ``print`` shows it as a page.
+
+    Attributes
+    ----------
+    n_bursts, n_features, intrinsic_dim : int
+    n_points : (int, int)
+        Least and most points of a burst.
+    spectrum : (r,)
+        Median over bursts of the leading covariance eigenvalues.
+    burst_std : float
+        σ: that of the bursts when they know it, else the median first eigenvalue's root.
+    burst_std_known : bool
+    off_tangent : float
+        Median part of a burst's variance off its tangents: noise and curvature.
+    strain : float
+        Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
+    outliers : tuple of int
+        Bursts whose size does not go with that of their neighbours.
+    remarks : tuple of str
+        What may go wrong, and what to do.
+    """
+
+    n_bursts: int
+    n_points: tuple[int, int]
+    n_features: int
+    intrinsic_dim: int
+    spectrum: Array = field(repr=False)
+    burst_std: float
+    burst_std_known: bool
+    off_tangent: float
+    strain: float
+    outliers: tuple[int, ...]
+    remarks: tuple[str, ...]
+    positions: Array | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it but the positions, as JSON has it."""
+        facts = {name: value for name, value in vars(self).items() if name != "positions"}
+        strain = None if np.isnan(self.strain) else self.strain
+        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain}
+
+    def __str__(self) -> str:
+        low, high = self.n_points
+        points = str(low) if low == high else f"{low}..{high}"
+        known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
+        lines = [
+            f"bursts            N = {self.n_bursts}, M = {points}, D = {self.n_features}",
+            f"spectrum          {'  '.join(f'{value:.2e}' for value in self.spectrum)} (median eigenvalues)",
+            f"intrinsic dim     k = {self.intrinsic_dim}",
+            f"burst std         σ = {self.burst_std:.4g} ({known})",
+            f"off the tangents  {self.off_tangent:.2%} of a burst's variance (noise and curvature)",
+            f"alignment         {'not possible' if np.isnan(self.strain) else f'strain {self.strain:.3f}'}",
+            f"outlier bursts    {', '.join(map(str, self.outliers[:10])) or 'none'}"
+            + (f" … ({len(self.outliers)})" if len(self.outliers) > 10 else ""),
+        ]
+        return "\n".join(lines + [f"NOTE              {remark}" for remark in self.remarks])
+
+
+def inspect_bursts(
+    bursts: Bursts | ArrayLike, *, n_components: int | None = None, intrinsic_dim: int | None = None
+) -> Inspection:
+    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them."""
+    bursts = Bursts(bursts)
+    statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
+    k, spectra = statistics.intrinsic_dim, statistics.spectra
+    total = spectra.sum(axis=1) + statistics.residuals
+    off = float(np.median(statistics.residuals / total))
+    sigma = burst_std_from_spectra(spectra) if bursts.burst_std is None else bursts.burst_std
+    positions, strain, apart = None, np.nan, ""
+    try:
+        alignment = align(statistics, k, burst_std=sigma)
+        positions, strain = alignment.positions, alignment.strain
+    except BurstError as error:
+        apart = str(error)
+    outliers = _outliers(statistics)
+    counts = bursts.counts
+    remarks = [apart] if apart else []
+    rough = float(1 / np.sqrt(2 * (np.median(counts) - 1)))
+    if rough > ROUGH:
+        remarks.append(
+            f"a burst of {int(np.median(counts))} points tells its size to {rough:.0%}; more points or bursts help "
+            "(unless they are a fixed array of sensors, which has no sampling error)."
+        )
+    if off > BENT:
+        remarks.append(
+            f"{off:.0%} of a burst's variance lies off its k = {k} tangents: bursts too large for the curvature of the "
+            "instrument, or noise. Take smaller bursts, or measurement_noise='estimate'."
+        )
+    if strain > STRAINED:
+        remarks.append(
+            f"the bursts do not go together in {k} dimensions (strain {strain:.2f}): a curved latent space (try "
+            f"n_components = {k + 1}), too few bursts, or bursts that are not isotropic."
+        )
+    if len(outliers):
+        remarks.append(f"{len(outliers)} bursts are much larger or smaller than their neighbours; look at them.")
+    return Inspection(
+        n_bursts=len(bursts),
+        n_points=(int(counts.min()), int(counts.max())),
+        n_features=bursts.n_features,
+        intrinsic_dim=k,
+        spectrum=_spectrum(bursts),
+        burst_std=sigma,
+        burst_std_known=bursts.burst_std is not None,
+        off_tangent=off,
+        strain=float(strain),
+        outliers=outliers,
+        remarks=tuple(remarks),
+        positions=positions,
+    )
+
+
+def _spectrum(bursts: Bursts) -> Array:
+    """Median over (a sample of) bursts of the leading covariance eigenvalues."""
+    probe = bursts[np.arange(0, len(bursts), max(1, len(bursts) // PROBE))]
+    rank = min(bursts.n_features, int(probe.counts.min()) - 1, SHOWN)
+    found = np.empty((len(probe), rank))
+    for rows, block in probe.blocks():
+        centred = block - block.mean(axis=1, keepdims=True)
+        found[rows] = np.square(np.linalg.svd(centred, compute_uv=False))[:, :rank] / (block.shape[1] - 1)
+    return np.median(found, axis=0)
+
+
+def _outliers(statistics: BurstStatistics) -> tuple[int, ...]:
+    """Bursts whose log-volume differs from the median of their neighbours' more than others do."""
+    volume = np.log(statistics.spectra).sum(axis=1)
+    rows = np.arange(len(statistics))
+    if len(rows) > 20_000:  # the graph compares all pairs
+        return ()
+    graph = mahalanobis_graph(statistics, min(12, len(rows) - 1))
+    ends, others = np.r_[graph.heads, graph.tails], np.r_[graph.tails, graph.heads]
+    order = np.argsort(ends, kind="stable")
+    groups = np.split(volume[others[order]], np.searchsorted(ends[order], rows[1:]))
+    difference = volume - np.array([np.median(group) for group in groups])
+    spread = 1.4826 * np.median(np.abs(difference - np.median(difference)))
+    far = np.abs(difference - np.median(difference)) > OUTLIER * max(spread, 0.05)
+    return tuple(int(i) for i in np.flatnonzero(far))

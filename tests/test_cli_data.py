@@ -1,0 +1,198 @@
+"""`pyloca inspect`, `fit`, `transform` and `inverse`, as a person runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from helpers import planar_bursts
+from pyloca import LOCA, Bursts
+from pyloca.bursts import save_bursts
+from pyloca.cli import cli
+
+SMALL = ["--hidden-layers", "8", "--random-state", "0", "-q"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of bursts and a model fitted to them by the command line."""
+    path = tmp_path_factory.mktemp("cli")
+    _, bursts = planar_bursts(80, 20)
+    for suffix in ("npy", "npz", "csv", "parquet"):
+        save_bursts(Bursts(bursts), path / f"bursts.{suffix}")
+    np.save(path / "points.npy", bursts.mean(axis=1))
+    done = run("fit", path / "bursts.csv", "--burst-std", "0.01", "-o", path / "m.safetensors", *SMALL)
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(cli, [str(a) for a in arguments], input=stdin, prog_name="pyloca")
+
+
+def process(*arguments, **options):
+    command = [sys.executable, "-m", "pyloca", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def table(text):
+    return np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()[1:]])
+
+
+# -- fit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
+def test_fit_is_the_same_from_every_format(suffix, folder, tmp_path):
+    done = run("fit", folder / f"bursts.{suffix}", "--burst-std", 0.01, "--embedding", tmp_path / "z.csv", *SMALL)
+    assert done.exit_code == 0, done.output
+    expected = LOCA.load(folder / "m.safetensors").embedding_
+    np.testing.assert_array_equal(table((tmp_path / "z.csv").read_text()), expected)
+    assert done.stdout == ""
+
+
+def test_fit_from_standard_input_and_as_json(folder):
+    text = (folder / "bursts.csv").read_text()
+    done = run("fit", "-", "--burst-std", 0.01, "--json", *SMALL, stdin=text)
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert (facts["bursts"], facts["n_components"], facts["burst_std"]) == (80, 2, 0.01)
+
+
+def test_settings_come_from_a_file_and_options_win(folder, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text("burst_std = 0.5\nhidden_layers = [8]\nrandom_state = 3\n")
+    done = run("fit", folder / "bursts.npy", "--config", config, "--burst-std", 0.01, "--print-config")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert "burst_std = 0.01" in lines and "hidden_layers = [8]" in lines and "random_state = 3" in lines
+    config.write_text(done.stdout)  # what is printed can be read
+    assert run("fit", folder / "bursts.npy", "--config", config, "--print-config").stdout == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("n_component = 3", "did you mean 'n_components'?"), ("zzz = 1", "known are n_components"), ("= 3", "as TOML")],
+)
+def test_a_config_that_cannot_be(content, message, folder, tmp_path):
+    (tmp_path / "c.toml").write_text(content)
+    done = run("fit", folder / "bursts.npy", "--config", tmp_path / "c.toml", "--json")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
+    done = run("fit", folder / "bursts.npy", "-o", tmp_path / "m.safetensors", "--max-iter", 3, *SMALL)
+    assert done.exit_code == 4
+    assert "Warning: " in done.stderr and "decoder is not trained" in done.stderr
+    assert LOCA.load(tmp_path / "m.safetensors").n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "bursts.npy"], 2, "nothing would be kept"),
+        (["fit", "bursts.npy", "-o", "m.pkl"], 2, "a model is a .safetensors file"),
+        (["fit", "bursts.npy", "-o", "nowhere/m.safetensors"], 2, "cannot write"),
+        (["fit", "bursts.npy", "--json", "--hidden-layers", "a"], 2, "whole numbers such as 50,50"),
+        (["fit", "bursts.npy", "--json", "--measurement-noise", "a"], 2, "a number, or 'estimate'"),
+        (["fit", "bursts.npy", "--json", "--activation", "relu"], 2, "activation must be one of"),
+        (["fit", "bursts.npy", "--json", "--burst-std", "-1"], 2, "burst_std must be a number > 0"),
+        (["fit", "bursts.npy", "--json", "-d", "1"], 3, "n_components = 1"),
+        (["fit", "nosuch.csv", "--json"], 3, "there is no such file"),
+        (["fit", "bad.csv", "--json"], 3, "bad.csv: line 3 has 'word' where a number is expected"),
+        (["fit", "few.csv", "--json"], 3, "at least 10 are needed"),
+        (["transform", "bursts.npy", "points.npy"], 5, "not a pyloca model file"),
+        (["transform", "m.safetensors", "nosuch.npy"], 3, "there is no such file"),
+        (["transform", "m.safetensors", "bursts.npy"], 3, "expected numbers (n, D)"),
+        (["transform", "m.safetensors", "wide.csv"], 3, "5 features"),
+        (["inverse", "m.safetensors", "points.npy"], 3, "3 features"),
+        (["inverse", "m.safetensors", "bad.csv"], 3, "line 3"),
+        (["inspect", "nosuch.npy"], 3, "there is no such file"),
+        (["inspect", "bursts.npy", "--plot", "nowhere/p.png"], 2, "cannot write"),
+        (["fti", "bursts.npy"], 2, "Did you mean 'fit'?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_has_a_message_and_a_code(arguments, code, message, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "bad.csv").write_text("burst_id,x,y\n0,1,2\n0,word,3\n")
+    (folder / "few.csv").write_text("burst_id,x,y\n0,1,2\n0,2,3\n1,1,5\n1,6,3\n")
+    (folder / "wide.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
+    before = sorted(p.name for p in folder.iterdir())
+    done = run(*arguments)
+    assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+# -- transform and inverse --------------------------------------------------------------------------------------
+
+
+def test_there_and_back_through_a_pipe(folder):
+    """Real processes: pyloca transform m y.npy | pyloca inverse m -"""
+    there = process("transform", folder / "m.safetensors", folder / "points.npy")
+    assert (there.returncode, there.stderr) == (0, "")
+    model, points = LOCA.load(folder / "m.safetensors"), np.load(folder / "points.npy")
+    np.testing.assert_array_equal(table(there.stdout), model.transform(points))  # every digit
+    back = process("inverse", folder / "m.safetensors", "-", input=there.stdout)
+    np.testing.assert_array_equal(table(back.stdout), model.inverse_transform(model.transform(points)))
+
+
+def test_burst_numbers_are_passed_on_and_npy_is_written(folder, tmp_path):
+    done = run("transform", folder / "m.safetensors", folder / "bursts.csv")
+    assert done.stdout.splitlines()[0] == "burst_id,z0,z1"
+    assert done.stdout.splitlines()[25].startswith("1,")
+    done = run("transform", folder / "m.safetensors", folder / "points.npy", "-o", tmp_path / "z.npy")
+    assert done.stdout == "" and np.load(tmp_path / "z.npy").shape == (80, 2)
+
+
+# -- inspect ----------------------------------------------------------------------------------------------------
+
+
+def test_inspect_says_what_it_sees(folder, tmp_path):
+    done = run("inspect", folder / "bursts.csv", "--plot", tmp_path / "p.png")
+    assert done.exit_code == 0, done.output
+    assert "N = 80, M = 20, D = 3" in done.stdout and "k = 2" in done.stdout
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    facts = json.loads(run("inspect", folder / "bursts.npy", "--json").stdout)
+    assert facts["n_bursts"] == 80 and facts["intrinsic_dim"] == 2 and facts["outliers"] == []
+
+
+def test_inspect_sees_outliers_pieces_and_bent_bursts(tmp_path):
+    _, bursts = planar_bursts(80, 20)
+    spoilt = bursts.copy()
+    spoilt[17] = spoilt[17].mean(axis=0) + 30 * (spoilt[17] - spoilt[17].mean(axis=0))
+    np.save(tmp_path / "b.npy", spoilt)
+    assert json.loads(run("inspect", tmp_path / "b.npy", "--json").stdout)["outliers"] == [17]
+    np.save(tmp_path / "b.npy", np.concatenate([bursts, bursts + 100]))
+    assert "2 pieces" in run("inspect", tmp_path / "b.npy").stdout
+    noisy = bursts + 0.02 * np.random.RandomState(0).standard_normal(bursts.shape)
+    np.save(tmp_path / "b.npy", noisy)
+    assert "lies off its k = 2 tangents" in run("inspect", tmp_path / "b.npy", "--intrinsic-dim", 2).stdout
+
+
+# -- interrupted ------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_during_a_fit_leaves_nothing_behind(tmp_path):
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(3000, 1, 2))
+    np.save(tmp_path / "b.npy", X + 0.01 * random.standard_normal((3000, 6, 2)))
+    command = [sys.executable, "-m", "pyloca", "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    assert child.stderr is not None
+    assert "fit encoder" in child.stderr.readline()  # it is training now
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    _, words = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Interrupted." in words and "Traceback" not in words
+    assert [p.name for p in tmp_path.iterdir()] == ["b.npy"]
