@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from benchmarks import accuracy, evaluation, growth, limit, profile, rivals, rivals_speed, speed, unseen
+from benchmarks import accuracy, evaluation, growth, limit, profile, rivals, rivals_speed, sources, speed, unseen
 
 COMMANDS = {
     "accuracy": accuracy.run,
@@ -19,6 +19,7 @@ COMMANDS = {
     "limit": limit.run,
     "rivals": rivals.run,
     "rivals_speed": rivals_speed.run,
+    "sources": sources.run,
 }
 
 

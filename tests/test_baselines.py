@@ -168,7 +168,7 @@ def test_the_strongest_edges(sparse):
 @pytest.mark.parametrize("t", [0, 1, 3])
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_diffusion_maps_against_the_naive_twin(alpha, t, dense, monkeypatch):
-    monkeypatch.setattr(_diffusion_maps, "DENSE", 1000 if dense else 10)
+    monkeypatch.setattr(_diffusion_maps, "is_dense", lambda metric, epsilon: dense)
     Y = np.random.RandomState(0).uniform(size=(150, 2)) * [1, 0.6]
     model = DiffusionMaps(3, alpha=alpha, t=t, bandwidth_factor=2).fit(Y)
     squared = naive_squared(Y)
@@ -196,7 +196,7 @@ def test_anisotropic_diffusion_maps_against_the_naive_twin():
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_ring_has_cosine_and_sine(dense, monkeypatch):
-    monkeypatch.setattr(_diffusion_maps, "DENSE", 1000 if dense else 10)
+    monkeypatch.setattr(_diffusion_maps, "is_dense", lambda metric, epsilon: dense)
     angle = 2 * np.pi * np.arange(200) / 200
     model = DiffusionMaps(4, t=0).fit(np.c_[np.cos(angle), np.sin(angle)])
     Z = model.embedding_
@@ -224,7 +224,7 @@ def test_a_rectangle_has_cosines():
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"t": 3}, {"bandwidth": "auto"}, {"bandwidth_factor": 5.0}])
 def test_nystrom_returns_the_training_points(method, dense, options, monkeypatch):
-    monkeypatch.setattr(_diffusion_maps, "DENSE", 1000 if dense else 10)
+    monkeypatch.setattr(_diffusion_maps, "is_dense", lambda metric, epsilon: dense)
     _, statistics = smooth_statistics(200)
     model = method(2, **options).fit(statistics)
     size = np.abs(model.embedding_).max()

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from pyloca.alignment import align
 from pyloca.baselines._base import BurstBaseline, check_count, check_real
-from pyloca.baselines._extension import GeometricHarmonics
+from pyloca.baselines._extension import HarmonicExtension
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 
 __all__ = ["BurstAlignment"]
@@ -16,7 +16,7 @@ __all__ = ["BurstAlignment"]
 Array = NDArray[np.float64]
 
 
-class BurstAlignment(BurstBaseline):
+class BurstAlignment(HarmonicExtension, BurstBaseline):
     """Rotate the local pictures of the bursts into one, and put them together (`pyloca.alignment.align`).
 
     Parameters
@@ -68,8 +68,5 @@ class BurstAlignment(BurstBaseline):
             random_state=random,
         )
         self.strain_ = result.strain
-        self._harmonics = GeometricHarmonics(points, result.positions, random)
+        self._remember(points, result.positions, random)
         return result.positions
-
-    def _extend(self, points: Array) -> Array:
-        return self._harmonics(points)

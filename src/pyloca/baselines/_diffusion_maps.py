@@ -11,12 +11,12 @@ from pyloca.baselines._base import Baseline, check_real
 from pyloca.baselines._extension import nystrom
 from pyloca.baselines._kernels import (
     CUT,
-    DENSE,
     Euclidean,
     Kernel,
     Metric,
     auto_bandwidth,
     gaussian_kernel,
+    is_dense,
     max_min,
     positive_signs,
     scale_rows,
@@ -58,7 +58,7 @@ class DiffusionMaps(Baseline):
 
     Notes
     -----
-    Up to 4000 points the kernel is a full matrix; with more, values below 1e-4 are left out and it is sparse. The
+    Up to 1000 points, or 4000 if many touch, the kernel is full; with more, values below 1e-4 are left out. The
     random walk is stationary at density π, and the eigenvectors have Σ_i π_i ψ_l(i)² = 1.
     """
 
@@ -106,7 +106,7 @@ class DiffusionMaps(Baseline):
         else:
             epsilon = auto_bandwidth(self._distance, random) if self.bandwidth == "auto" else float(self.bandwidth)
         self.bandwidth_ = epsilon * self.bandwidth_factor
-        self._dense = len(points) <= DENSE
+        self._dense = is_dense(self._distance, self.bandwidth_)
         kernel = gaussian_kernel(self._distance, self.bandwidth_, self._dense)
         if not self._dense or not _touch(kernel):
             refuse_pieces(sp.csr_matrix(kernel > CUT), what="points" if statistics is None else "bursts")

@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from pyloca.baselines._kernels import CUT, Euclidean, Metric, max_min, slabs
 from pyloca.errors import TrustWarning
 
-__all__ = ["GeometricHarmonics", "nystrom", "warn_outside"]
+__all__ = ["GeometricHarmonics", "HarmonicExtension", "nystrom", "warn_outside"]
 
 Array = NDArray[np.float64]
 
@@ -59,6 +59,16 @@ def warn_outside(nearest: Array, spacing: float) -> None:
         )
 
 
+class HarmonicExtension:
+    """Gives a method `transform` by geometric harmonics."""
+
+    def _remember(self, points: Array, embedding: Array, random: np.random.RandomState) -> None:
+        self._harmonics = GeometricHarmonics(points, embedding, random)
+
+    def _extend(self, points: Array) -> Array:
+        return self._harmonics(points)
+
+
 class GeometricHarmonics:
     """Extend values at the training points by eigenfunctions of a Gaussian kernel (Coifman and Lafon 2006).
 
@@ -69,6 +79,12 @@ class GeometricHarmonics:
     """
 
     def __init__(self, points: Array, values: Array, random: np.random.RandomState) -> None:
+        self._given = points, values, int(random.randint(2**31 - 1))
+        self._made = False  # they cost as much as a fit, and not everybody has new points
+
+    def _make(self) -> None:
+        points, values, seed = self._given
+        random = np.random.RandomState(seed)
         self._spacing = max_min(Euclidean(points))
         self._mean = values.mean(axis=0)
         order = random.permutation(len(points))
@@ -86,6 +102,7 @@ class GeometricHarmonics:
         self._rule = _harmonics(self._centres, values[centres] - self._mean, self.epsilon)
         self._neighbors = NearestNeighbors(n_neighbors=min(LEFT_OVER, len(points))).fit(points)
         self._left = values - self._smooth(points)
+        self._made = True
 
     def _smooth(self, points: Array) -> Array:
         out = np.empty((len(points), self._rule.shape[1]))
@@ -95,6 +112,8 @@ class GeometricHarmonics:
 
     def __call__(self, points: Array) -> Array:
         """(n, D) → (n, m)."""
+        if not self._made:
+            self._make()
         distance, near = self._neighbors.kneighbors(points)
         squared = np.square(distance)
         warn_outside(squared[:, 0], self._spacing)

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from pyloca.alignment import landmark_mds, poisson_solver, see_edges
 from pyloca.baselines._base import BurstBaseline, check_count, check_real
-from pyloca.baselines._extension import GeometricHarmonics
+from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import positive_signs
 from pyloca.geometry import BurstGraph, BurstStatistics, burst_std_from_spectra, connected_graph
 from pyloca.solvers import LBFGS
@@ -18,11 +18,11 @@ __all__ = ["IntrinsicIsomap"]
 
 Array = NDArray[np.float64]
 
-LANDMARKS = 1000
+LANDMARKS = 500
 TOL = 1e-9  # the refinement ends when ten steps lower the stress by less than this part of it
 
 
-class IntrinsicIsomap(BurstBaseline):
+class IntrinsicIsomap(HarmonicExtension, BurstBaseline):
     """Isomap on the Mahalanobis distances of the bursts, then refined until near distances are right.
 
     1. A neighbour graph, its edges as long as the joint Mahalanobis distance times σ.
@@ -36,7 +36,7 @@ class IntrinsicIsomap(BurstBaseline):
         None: 4 k + 2 (20 for curves), more where the sampling leaves gaps.
     burst_std : float, optional
         σ, which sets the scale; None estimates it as `pyloca.LOCA` does.
-    n_landmarks : int, default=1000
+    n_landmarks : int, default=500
         Multidimensional scaling is of the geodesics to this many bursts.
     max_iter : int, default=500
         Steps of the refinement; 0 leaves it out.
@@ -91,11 +91,8 @@ class IntrinsicIsomap(BurstBaseline):
         apart = graph.lengths > 0
         steps = np.linalg.norm(embedding[graph.tails] - embedding[graph.heads], axis=1)[apart]
         self.stress_ = float(np.sqrt(np.square(steps / (sigma * graph.lengths[apart]) - 1).mean()))
-        self._harmonics = GeometricHarmonics(points, embedding, random)
+        self._remember(points, embedding, random)
         return embedding
-
-    def _extend(self, points: Array) -> Array:
-        return self._harmonics(points)
 
 
 def match_edges(

@@ -21,6 +21,7 @@ __all__ = [
     "Metric",
     "auto_bandwidth",
     "gaussian_kernel",
+    "is_dense",
     "laplacian_solver",
     "max_min",
     "positive_signs",
@@ -33,7 +34,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Kernel = Any  # Array | sp.csr_matrix; SciPy has no types
 
-DENSE = 4000  # up to this many points the kernel is a full matrix
+SMALL, DENSE = 1000, 4000  # the kernel is a full matrix up to the first; up to the second if it is not nearly empty
+EMPTY = 0.15  # part of the pairs that touch
 CUT = 1e-4  # a sparse kernel leaves out smaller values; so does the question whether two points touch
 MAX_ENTRIES = 100_000_000  # of a sparse kernel: 1.2 GB, and as much again while it is made
 SLAB = 1 << 20  # entries of a block of distances
@@ -124,6 +126,15 @@ def auto_bandwidth(metric: Metric, random: np.random.RandomState) -> float:
     total = np.array([np.exp(squared / (-2 * 2.0**e)).sum() for e in exponents])
     slope = np.gradient(np.log(total), exponents)
     return float(2.0 ** exponents[np.argmax(slope)])
+
+
+def is_dense(metric: Metric, epsilon: float) -> bool:
+    """Whether a full matrix serves better than a sparse one, by the neighbours of every N/64-th point."""
+    n = len(metric)
+    if n <= SMALL or n > DENSE:
+        return n <= SMALL
+    squared = metric.squared(np.arange(0, n, n // 64))
+    return float((squared <= -2 * epsilon * np.log(CUT)).mean()) > EMPTY
 
 
 def gaussian_kernel(metric: Metric, epsilon: float, dense: bool) -> Kernel:

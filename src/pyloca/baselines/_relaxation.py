@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._base import Baseline, check_count, check_real
 from pyloca.baselines._diffusion_maps import DiffusionMaps, normalise
-from pyloca.baselines._extension import GeometricHarmonics
+from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import EDGES, Euclidean, Metric, gaussian_kernel, laplacian_solver, max_min, strongest
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, JointMahalanobis, burst_std_from_spectra, refuse_pieces
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 TOL = 1e-6  # the relaxation ends when ten steps lower the loss by less than this part of it
 
 
-class RiemannianRelaxation(Baseline):
+class RiemannianRelaxation(HarmonicExtension, Baseline):
     """Bend an embedding until the metric that it induces is the one of the data.
 
     The Laplacian Δ of the data tells the metric of any embedding z at point i: H_i = ½ Σ_j Δ_ij (z_j − z_i)(z_j − z_i)ᵀ
@@ -106,7 +106,7 @@ class RiemannianRelaxation(Baseline):
         start = self._start(points, statistics, generator, k)
         embedding, self.loss_history_, self.n_iter_ = relax(generator, start, k, self.max_iter)
         embedding *= unit
-        self._harmonics = GeometricHarmonics(points, embedding, random)
+        self._remember(points, embedding, random)
         return embedding
 
     def _start(self, points: Array, statistics: BurstStatistics | None, generator: sp.csr_matrix, k: int) -> Array:
@@ -129,9 +129,6 @@ class RiemannianRelaxation(Baseline):
         # In the size at which the induced metric is right on average, along every axis.
         size = np.einsum("naa->na", dual_metric(generator, start)).mean(axis=0)
         return start / np.sqrt(np.maximum(size, 1e-12 * size.max()))
-
-    def _extend(self, points: Array) -> Array:
-        return self._harmonics(points)
 
 
 def laplacian(metric: Metric, epsilon: float) -> sp.csr_matrix:

@@ -1,8 +1,21 @@
-"""The paper's data sets, each drawn anew by a seed: latents X, anchors Y, bursts, and the test sets of the paper."""
+"""Data sets with a known truth, drawn anew by a seed: those of the paper, a photograph, diffusions in a potential."""
 
 from pyloca.datasets._dataset import Dataset, TestSet
+from pyloca.datasets._landscapes import double_well, muller_brown
 from pyloca.datasets._mushroom import frame, mushroom
+from pyloca.datasets._photograph import Photograph, bent_sheet
 from pyloca.datasets._sphere import sphere
 from pyloca.datasets._wifi import wifi
 
-__all__ = ["Dataset", "TestSet", "frame", "mushroom", "sphere", "wifi"]
+__all__ = [
+    "Dataset",
+    "Photograph",
+    "TestSet",
+    "bent_sheet",
+    "double_well",
+    "frame",
+    "muller_brown",
+    "mushroom",
+    "sphere",
+    "wifi",
+]
