@@ -168,7 +168,7 @@ def _within(metric: Metric, reach: float) -> Iterator[tuple[NDArray[np.int64], s
     n = len(metric)
     if isinstance(metric, Euclidean) and metric.points.shape[1] <= TREE_FEATURES:
         tree = _neighbors(metric.points)
-        step = max(1, n // 20)
+        step = max(SLAB // 256, n // 20)
         for start in range(0, n, step):
             rows = np.arange(start, min(start + step, n))
             block = tree.radius_neighbors_graph(metric.points[rows], radius=np.sqrt(reach), mode="distance")
@@ -297,7 +297,8 @@ def positive_signs(vectors: Array) -> Array:
 
 
 def _neighbors(points: Array) -> NearestNeighbors:
-    return NearestNeighbors(algorithm="kd_tree", n_jobs=-1).fit(points)
+    threads = -1 if len(points) > 10_000 else None  # for few points they take longer to start than to search
+    return NearestNeighbors(algorithm="kd_tree", n_jobs=threads).fit(points)
 
 
 def _no_distance() -> float:
