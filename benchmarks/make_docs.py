@@ -163,7 +163,8 @@ Made by `make docs` from the JSON that `python -m benchmarks all` writes ({facts
 ## The paper's experiments
 
 Stress is the mean over all pairs of (latent distance − embedded distance)², not scaled; `decoder` is the mean squared
-error of section 6.3; `wifi` is in px². Median seconds of a whole fit, encoder and decoder: {seconds}.
+error of section 6.3; `wifi` is in px². Median seconds of a whole fit, encoder and decoder, in a run that shared its
+machine with others: {seconds}. Speed is measured below, in runs of its own.
 
 {accuracy_table()}
 

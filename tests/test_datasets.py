@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pyloca import datasets
+from pyloca.datasets import _landscapes
 from pyloca.datasets._wifi import FLOOR_PLAN
 
 SMALL = {
@@ -259,3 +260,45 @@ def test_receivers_are_uniform_on_the_floor():
     assert inside.any(axis=1).all()
     area = np.prod(high - low, axis=1)
     np.testing.assert_allclose(inside.mean(axis=0), area / area.sum(), atol=0.015)
+
+
+# -- beyond the paper -------------------------------------------------------------------------------------------
+
+
+def test_the_photograph_shows_every_spot_where_it_should_be():
+    photo = datasets.bent_sheet(600, random_state=1)
+    assert photo.image.shape == (600, 600)
+    assert photo.X.shape == photo.Y.shape == (2500, 2)
+    column, row = np.rint(photo.Y).astype(int).T
+    assert photo.image[row, column].max() < 0.45  # ink at every node
+    assert np.median(photo.image) > 0.6  # on paper
+    np.testing.assert_array_equal(photo.X[photo.corners], [[0, 0], [0, 1], [1, 0], [1, 1]])
+    again = datasets.bent_sheet(600, random_state=1)
+    np.testing.assert_array_equal(photo.image, again.image)
+
+
+def test_the_sheet_is_bent_without_stretching():
+    """Seen in space its steps are those of the flat sheet; the picture's own are not."""
+    photo = datasets.bent_sheet(600, random_state=2)
+    steps = np.linalg.norm(np.diff(photo.Y.reshape(50, 50, 2), axis=0), axis=2)
+    assert steps.max() > 1.2 * steps.min()
+    assert photo.burst_std == pytest.approx(0.15 / 49)
+
+
+@pytest.mark.parametrize("name", ["muller_brown", "double_well"])
+def test_restarts_have_the_covariance_of_the_diffusion(name):
+    data = getattr(datasets, name)(50, 400)
+    assert data.bursts.burst_std == data.burst_std
+    jacobians = numerical_jacobians(data.measure, data.X)
+    for i in (0, 20, 40):
+        expected = data.burst_std**2 * jacobians[i] @ jacobians[i].T
+        found = np.cov(data.bursts[i].T)
+        assert np.linalg.norm(found - expected) < 0.25 * np.linalg.norm(expected)
+
+
+def test_forces_are_minus_the_gradient():
+    x = np.random.RandomState(0).uniform(-1, 1, size=(20, 2))
+    step = 1e-6
+    potential = _landscapes.muller_brown_potential
+    slope = np.stack([(potential(x + step * e) - potential(x - step * e)) / (2 * step) for e in np.eye(2)], axis=1)
+    np.testing.assert_allclose(_landscapes.muller_brown_force(x), -slope, rtol=1e-6, atol=1e-5)
