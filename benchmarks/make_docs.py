@@ -138,7 +138,7 @@ def rivals_speed_table() -> str:
     for row in facts["rows"]:
         lines.append(
             f"| {row['n']:,} | {row['ours']} | {row['seconds']:.2f} | {row['peer']} | {row['peer_seconds']:.2f} | "
-            f"{row['ratio']:.1f} | {row['agreement']:.4f} |"
+            f"{row['ratio']:.1f} | {'—' if row['agreement'] is None else format(row['agreement'], '.4f')} |"
         )
     lines += ["", f"| 100,000 points (bar: {facts['memory_bar']:g} GB) | seconds | peak GB |", "|---|---|---|"]
     lines += [f"| {row['method']} | {row['seconds']:.0f} | {row['gb']:.2f} |" for row in facts["large"]]
