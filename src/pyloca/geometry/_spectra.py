@@ -78,10 +78,10 @@ def intrinsic_dim_from_spectra(
 ) -> int:
     """k, where the median spectrum drops to curvature or noise, at or before `max_dim`.
 
-    Tangents end at the first drop that is certain; at the first direction that is curvature (it grows with the radius of
-    the burst) or that begins an even floor of noise; else at the largest drop. `spectra` are a `BurstSpectra`, or (N, r)
-    eigenvalues alone. When all D eigenvalues are tangent there is no floor to drop to; then k = min(D, `max_dim`) unless
-    an earlier drop exceeds `CLEAR_GAP`.
+    Tangents end at the first drop that is certain; at the first direction that is curvature (it grows with the radius
+    of the burst) or that begins an even floor of noise; else at the largest drop. `spectra` are a `BurstSpectra`, or
+    (N, r) eigenvalues alone. When all D eigenvalues are tangent there is no floor to drop to; then k = min(D,
+    `max_dim`) unless an earlier drop exceeds `CLEAR_GAP`.
     """
     values = spectra.values if isinstance(spectra, BurstSpectra) else spectra
     rank = values.shape[1]
@@ -90,10 +90,19 @@ def intrinsic_dim_from_spectra(
     last = min(rank, n_features if max_dim is None else max_dim)
     drops = level[:last][: rank - 1] / level[1 : last + 1]  # drops[j] lies between eigenvalues j + 1 and j + 2
     ends = drops > CERTAIN_GAP
+    noise = np.zeros(len(drops), dtype=bool)
     if isinstance(spectra, BurstSpectra):
-        ends |= (drops > NO_GAP) & _off_tangent(spectra, level)[: len(drops)]
+        noise = _even_floor(spectra, level)[: len(drops)]
+        curved = spectra.growth.mean(axis=0)[1 : last + 1] > 1 + CURVED_GROWTH / np.arange(1, len(drops) + 1)
+        ends |= (drops > NO_GAP) & (noise | curved)
     if ends.any():
         return int(np.argmax(ends)) + 1
+    if rank > last and drops.max() < NO_GAP and noise[-1]:
+        raise BurstError(
+            f"noise of the instrument hides the bursts: their eigenvalues from number {last + 1} on are as even as "
+            f"those of noise, and those before are hardly larger (median {level[: last + 1]}). Take larger bursts, or "
+            "the mean of several readings."
+        )
     if rank > last and drops.max() < NO_GAP:
         raise BurstError(
             f"the first {last + 1} eigenvalues of the bursts are nearly equal (median {level[: last + 1]}), so they "
@@ -109,18 +118,17 @@ def intrinsic_dim_from_spectra(
     return last
 
 
-def _off_tangent(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether direction 2, 3, … r is curvature, or begins a floor of noise."""
+def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether direction 2, 3, … r and all that follow are as even as noise."""
     rank = len(level)
     before = np.arange(1, rank)
-    curved = spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before
     directions = spectra.n_features - before  # that would hold noise
     freedom = np.median(spectra.counts) - 1
     rest = np.cumsum(level[::-1])[::-1][1:] / (rank - before)  # mean of this eigenvalue and all that follow
-    # Marchenko and Pastur: the largest eigenvalue of noise in p directions, n degrees of freedom, as a part of their mean
+    # Marchenko and Pastur: the largest eigenvalue of noise in p directions, n degrees of freedom, over their mean
     edge = np.square(1 + np.sqrt(directions / freedom)) / np.maximum(1, directions / freedom)
-    noise = (directions >= NOISE_DIRECTIONS) & (rank - before >= NOISE_DIRECTIONS) & (level[1:] < UNEVEN * edge * rest)
-    return curved | noise
+    many = np.minimum(directions, rank - before) >= NOISE_DIRECTIONS
+    return many & (level[1:] < UNEVEN * edge * rest)
 
 
 def noise_from_spectra(
