@@ -25,16 +25,21 @@ CITATION = (
     "Proceedings of the National Academy of Sciences 117."
 )
 LIBRARIES = ("pyloca", "torch", "numpy", "scipy", "scikit-learn")
-NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?( ?%)?( \D{1,3})?")
+NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan)( [^\d\s]{1,3})?")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header; cells that are numbers are set to the right."""
+    """Rows of text under a header; columns of numbers are set to the right."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+
+    @property
+    def numeric(self) -> set[int]:
+        """Columns in which every cell is a number."""
+        return {i for i, cells in enumerate(zip(*self.rows, strict=True)) if all(map(NUMBER.fullmatch, cells))}
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Figure:
     def size(self) -> tuple[int, int]:
         """Width and height in pixels, so that the page does not jump while it opens."""
         return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
+
+    @property
+    def wide(self) -> bool:
+        """Whether it needs the whole width of the page; others stand side by side."""
+        width, height = self.size
+        return width > 1.5 * height
 
 
 @dataclass(frozen=True)
@@ -128,15 +139,13 @@ def render(page: Page) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("pyloca.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["number"] = lambda cell: NUMBER.fullmatch(cell) is not None
-    return environment
 
 
 @cache

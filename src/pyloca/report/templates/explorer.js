@@ -3,6 +3,7 @@
 (() => {
   const FAR = 3; // times the usual spacing between embedded bursts at which a point is outside the data
   const BARS = 64; // features that are drawn as bars and listed as numbers; more make a line
+  const SHORT = 6; // numbers that fit into a line of text
   const TYPES = { f4: Float32Array, f8: Float64Array };
   const ACTIVATIONS = {
     tanh: Math.tanh,
@@ -155,8 +156,11 @@
     }
   }
 
+  const FOOT = 26; // pixels for the scale below
+
   /** Equal scales on both axes, so that a distance on the screen is a distance; the box (x0, x1, y0, y1) fits in. */
-  function makePlane(box, width, height, margin = 0.06) {
+  function makePlane(box, width, fullHeight, margin) {
+    const height = fullHeight - FOOT;
     const wide = box[1] - box[0] || 1;
     const high = box[3] - box[2] || 1;
     const scale = ((1 - 2 * margin) * Math.min(width / wide, height / high)) || 1;
@@ -253,12 +257,12 @@
   }
 
   /** Any D: a bar a feature, or a line of many, over the range of the data. */
-  function makeBars(parent, data, explorer) {
+  function makeBars(parent, data, explorer, update, ratio) {
     const low = unpack(data.low);
     const high = unpack(data.high);
     const [bottom, top] = [Math.min(0, range(low)[0]), Math.max(0, range(high)[1])];
     const many = low.length > BARS;
-    return new View(parent, `Measurement, ${low.length} features`, 0.75, (context, width, height) => {
+    return new View(parent, `Measurement, ${low.length} features`, ratio, (context, width, height) => {
       const [left, right, above, below] = [46, 8, 12, 24];
       const step = (width - left - right) / low.length;
       const reach = 0.08 * (top - bottom) || 1; // a decoded value may leave the data
@@ -380,10 +384,10 @@
       this.area = make("div", this.stage, { className: "views" });
     }
 
-    addMeasurement() {
+    addMeasurement(ratio = 0.75) {
       const { data } = this;
       const maker = data.image_shape ? makeImage : data.names.length === 2 || data.names.length === 3 ? makeScatter : makeBars;
-      this.views.push(maker(this.area, data, this, () => this.redraw()));
+      this.views.push(maker(this.area, data, this, () => this.redraw(), ratio));
     }
 
     /** The plane that is dragged on. */
@@ -405,7 +409,7 @@
         make("dt", readout, { textContent: title });
         this.lines[key] = make("dd", readout, {}, { "data-line": key });
       }
-      if (this.data.names.length <= BARS) {
+      if (this.data.names.length > SHORT && this.data.names.length <= BARS) {
         const details = make("details", this.stage);
         make("summary", details, { textContent: `All ${this.data.names.length} numbers of the measurement` });
         const numbers = make("ul", details, { className: "numbers" });
@@ -438,7 +442,7 @@
     }
 
     measured() {
-      if (this.y.length <= 6) return vector(this.y);
+      if (this.y.length <= SHORT) return vector(this.y);
       const [low, high] = range(this.y);
       return `${this.y.length} numbers from ${number(low)} to ${number(high)}`;
     }
@@ -592,7 +596,7 @@
         this.drawPlane(c, w, h),
       );
       const dots = this.places.length < data.total ? `${this.places.length} of ${data.total} measured places` : "measured places";
-      this.addMeasurement();
+      this.addMeasurement(ratio);
       this.addReadout(
         [["place", "true place"], ["found", "place by the encoder"], ["error", "error"], ["y", "measurement"]],
         [["", dots], ["point", "the true place"], ["ring", "the encoder's place, turned and shifted onto the plan"]],
