@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,6 +18,9 @@ from pyloca.diagnostics import sample_rows
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator import LOCA, Data
 from pyloca.geometry import BurstSpectra, BurstStatistics, burst_std_from_spectra, intrinsic_dim_from_spectra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "BurstStd",
@@ -64,11 +67,11 @@ class BurstStd(float):
         number.standard_error, number.known_scale, number.samples = standard_error, known_scale, samples
         return number
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw what single bursts say; returns the Matplotlib axes."""
+    def plot(self) -> Figure:
+        """Draw what single bursts say."""
         from pyloca.plots import plot_burst_std
 
-        return plot_burst_std(self, ax)
+        return plot_burst_std(self)
 
 
 class IntrinsicDim(int):
@@ -93,11 +96,11 @@ class IntrinsicDim(int):
         number.confidence, number.spectrum, number.growth = confidence, spectrum, growth
         return number
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the spectrum and where the tangents end; returns the Matplotlib axes."""
+    def plot(self) -> Figure:
+        """Draw the spectrum and where the tangents end."""
         from pyloca.plots import plot_intrinsic_dim
 
-        return plot_intrinsic_dim(self, ax)
+        return plot_intrinsic_dim(self)
 
 
 @dataclass(frozen=True)
@@ -138,11 +141,11 @@ class ComponentSelection:
             lines.append(f"  d = {d}: held-out loss {loss:.4g}, {excess:+.2g} beyond the sampling floor{chosen}")
         return "\n".join(lines)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the loss against d; returns the Matplotlib axes."""
+    def plot(self) -> Figure:
+        """Draw the loss against d."""
         from pyloca.plots import plot_component_selection
 
-        return plot_component_selection(self, ax)
+        return plot_component_selection(self)
 
 
 def estimate_burst_std(
@@ -265,6 +268,8 @@ def _fit(model: LOCA, bursts: Bursts | BurstStatistics) -> LOCA:
 
 
 def _raw(bursts: Data) -> Bursts:
+    if isinstance(bursts, BurstStatistics):
+        raise BurstError("this looks at raw bursts; BurstStatistics hold only their tangents.")
     return open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
 
 

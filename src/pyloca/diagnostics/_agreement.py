@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,6 +17,8 @@ from pyloca.errors import TrustWarning
 from pyloca.metrics import calibrate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from pyloca.estimator import LOCA, Data
     from pyloca.geometry import BurstStatistics
 
@@ -33,12 +35,15 @@ class Agreement:
 
     Attributes
     ----------
+    embedding : (N, d)
+        Of the burst means, by the model.
     embeddings : (2 n, N, d)
-        Of the burst means, each moved rigidly onto ``model.embedding_``; halves of one split follow each other.
+        The same by the halves, each moved rigidly onto that; halves of one split follow each other.
     standard_errors : (N,)
         Of the embedded burst means, along each coordinate.
     """
 
+    embedding: Array
     embeddings: Array
     standard_errors: Array
 
@@ -50,11 +55,11 @@ class Agreement:
         low, middle, high = np.quantile(self.standard_errors, [0.05, 0.5, 0.95])
         return f"standard error {middle:.2g} (5 % and 95 % of the bursts: {low:.2g} and {high:.2g})"
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the first two coordinates with 95 % regions; returns the Matplotlib axes."""
+    def plot(self) -> Figure:
+        """Draw the first two coordinates with 95 % regions."""
         from pyloca.plots import plot_agreement
 
-        return plot_agreement(self, ax)
+        return plot_agreement(self)
 
 
 def agreement(
@@ -78,7 +83,7 @@ def agreement(
     embeddings = np.stack([calibrate(part, embedding).apply(part) for part in fitted])
     squared = np.square(embeddings[0::2] - embeddings[1::2]).mean(axis=(0, 2)) / 4  # a coordinate
     _, near = cKDTree(embedding).query(embedding, min(SMOOTHED, len(embedding)))
-    return Agreement(embeddings, np.sqrt(squared[near].mean(axis=1)))
+    return Agreement(embedding, embeddings, np.sqrt(squared[near].mean(axis=1)))
 
 
 def _embed(model: LOCA, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from sklearn.base import clone
 from pyloca.errors import PylocaError, TrustWarning
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from pyloca.estimator import LOCA, Data
     from pyloca.geometry import BurstStatistics
 
@@ -48,11 +50,11 @@ class ShuffleTest:
             f"p = {self.p_value:.2g}"
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the real loss among the shuffled ones; returns the Matplotlib axes."""
+    def plot(self) -> Figure:
+        """Draw the real loss among the shuffled ones."""
         from pyloca.plots import plot_shuffle_test
 
-        return plot_shuffle_test(self, ax)
+        return plot_shuffle_test(self)
 
 
 def shuffle_test(model: LOCA, bursts: Data, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
