@@ -5,7 +5,7 @@ The threshold of each lies between what clean data and planted faults show (``py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,8 @@ POOR, SIGNIFICANT = 0.01, 4.0
 CURED = 0.75  # strain with one more dimension, as a part of that without
 JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, 3.5, 0.005  # of the log-size of a burst between neighbours
 STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
+MOST = 0.5  # of the bursts lost: then it is no matter of a fold
+SAME = 0.2  # part of the excess loss that may be left when one factor explains it
 PROBE = 200  # bursts whose points are looked at again
 
 
@@ -78,6 +80,7 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     symptoms = _Symptoms(fit, near)
     for cause in (
         lambda: _few_points(fit),
+        lambda: _scale(fit),
         near.unrelated,
         near.crossing,
         symptoms.curved,
@@ -104,6 +107,21 @@ def _few_points(fit: Fit) -> Finding | None:
         "few_points",
         f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
         "bursts together, and no single burst can be checked. Take more points a burst.",
+    )
+
+
+def _scale(fit: Fit) -> Finding | None:
+    """All bursts are too large or too small by one factor."""
+    white = fit.white
+    factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
+    rescaled = np.square(white.stretches / factor)
+    left = replace(white, losses=(rescaled - np.log(np.maximum(rescaled, np.finfo(float).tiny)) - 1).sum(axis=1))
+    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT and left.excess < SAME * white.excess):
+        return None
+    return Finding(
+        "scale",
+        f"all bursts come out {factor:.3g} times as large as σ says: distances are wrong by this factor. Check "
+        "burst_std, or whether these bursts were made as those of the fit were.",
     )
 
 
@@ -192,7 +210,7 @@ class _Neighborhood:
     def outliers(self) -> Finding | None:
         """Many bursts that are lost, each alone among white ones."""
         lost = lost_bursts(self.fit.white)
-        if lost.sum() < LEAST_LOST or lost.mean() <= MANY_LOST or lost.mean() > 0.3 or self._clustered():
+        if lost.sum() < LEAST_LOST or not MANY_LOST < lost.mean() < MOST or self._clustered():
             return None
         order = np.argsort(-self.fit.white.losses[lost], kind="stable")
         worst = np.flatnonzero(lost)[order]
@@ -333,8 +351,8 @@ class _Symptoms:
         return Finding(
             "uneven_size",
             f"bursts are not of one size: {self.seen}, and from one burst to its neighbour all directions grow at "
-            f"once, as at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or scale "
-            "their clouds to one σ.",
+            f"once, as at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or "
+            "scale their clouds to one σ.",
             tuple(int(i) for i in jumps[:50]),
         )
 
@@ -358,7 +376,7 @@ class _Symptoms:
 
     def folded(self) -> Finding | None:
         """The bursts fit together, but the embedding does not show it."""
-        if not (self.apart > MANY_APART or self.many_lost):
+        if not (self.apart > MANY_APART or (self.many_lost and self.share < MOST)):
             return None
         return Finding(
             "folded",

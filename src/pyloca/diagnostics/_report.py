@@ -27,8 +27,8 @@ class Finding:
     Attributes
     ----------
     name : str
-        A word for programs: "few_points", "unrelated", "crossing", "outliers", "noise", "large_bursts", "collapsed",
-        "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
+        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "large_bursts",
+        "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
     message : str
         What is wrong, the number that says so, and what to do.
     bursts : tuple of int

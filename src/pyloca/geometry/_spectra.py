@@ -22,7 +22,7 @@ NO_GAP = 4.0
 # Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
 CURVED_GROWTH = 1.0
 # Noise fills at least so many directions evenly. Fewer could as well be tangents of equal length.
-NOISE_DIRECTIONS = 4
+NOISE_DIRECTIONS, NOISE_GAP = 4, 2.0
 UNEVEN = 1.2  # beyond the edge of the spectrum of pure noise
 
 
@@ -94,7 +94,7 @@ def intrinsic_dim_from_spectra(
     if isinstance(spectra, BurstSpectra):
         noise = _even_floor(spectra, level)[: len(drops)]
         curved = spectra.growth.mean(axis=0)[1 : last + 1] > 1 + CURVED_GROWTH / np.arange(1, len(drops) + 1)
-        ends |= (drops > NO_GAP) & (noise | curved)
+        ends |= (curved & (drops > NO_GAP)) | (noise & (drops > NOISE_GAP))
     if ends.any():
         return int(np.argmax(ends)) + 1
     if rank > last and drops.max() < NO_GAP and noise[-1]:

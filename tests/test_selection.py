@@ -1,0 +1,142 @@
+"""σ, k and d from the bursts themselves."""
+
+import numpy as np
+import pytest
+from benchmarks.unseen import smooth_map, swiss_roll_with_hole
+
+from helpers import planar_bursts
+from pyloca import LOCA, Bursts, datasets
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstStatistics
+from pyloca.selection import (
+    estimate_burst_std,
+    estimate_intrinsic_dim,
+    select_n_components,
+    suggest_n_components,
+)
+
+
+def test_burst_std_is_the_size_of_a_burst_in_the_measurements():
+    _, bursts = planar_bursts(200, 100)
+    largest = np.median([np.linalg.eigvalsh(np.cov(burst.T))[-1] for burst in bursts])
+    for given in (bursts, Bursts(bursts), list(bursts), BurstStatistics.from_bursts(bursts, 2)):
+        assert estimate_burst_std(given) == pytest.approx(np.sqrt(largest))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_intrinsic_dimension_of_a_plane(k):
+    _, bursts = planar_bursts(40, 30, k=k, dim=5)
+    assert estimate_intrinsic_dim(bursts) == k
+    assert estimate_intrinsic_dim(Bursts(bursts)) == k
+    assert estimate_intrinsic_dim(BurstStatistics.from_bursts(bursts, 1)) == 1  # statistics have made up their mind
+
+
+def test_intrinsic_dimension_of_the_papers_data():
+    for data in (datasets.mushroom(50, 30), datasets.sphere(30), datasets.wifi(50)):
+        assert estimate_intrinsic_dim(data.bursts) == data.intrinsic_dim
+
+
+# -- σ --------------------------------------------------------------------------------------------------------------
+
+
+def test_burst_std_knows_how_sure_it_is():
+    _, bursts = planar_bursts(4000, 50)
+    estimates = [estimate_burst_std(part) for part in np.split(bursts, 20)]
+    spread = np.std([float(estimate) for estimate in estimates])
+    assert 0.5 * spread < np.median([estimate.standard_error for estimate in estimates]) < 2 * spread
+    assert not estimates[0].known_scale
+
+
+def test_burst_std_from_known_distances():
+    data = datasets.mushroom(400, 100)
+    pairs = np.random.RandomState(0).randint(400, size=(30, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    distances = np.linalg.norm(data.X[pairs[:, 0]] - data.X[pairs[:, 1]], axis=1)
+    sigma = estimate_burst_std(data.bursts, pairs=pairs, distances=distances)
+    assert sigma == pytest.approx(0.01, rel=0.03)
+    assert sigma.known_scale
+    assert LOCA(burst_std=sigma).burst_std == sigma  # a float like any other
+
+
+@pytest.mark.parametrize(
+    ("pairs", "distances", "message"),
+    [
+        ([[0, 1]], None, "together"),
+        (None, [1.0], "together"),
+        ([[0, 1, 2]], [1.0], r"shape \(n, 2\)"),
+        ([[0, 1]], [1.0, 2.0], r"shape \(n,\)"),
+        ([[0, 40]], [1.0], "from 0 to 39"),
+        ([[0, 1]], [0.0], "> 0"),
+        ([[0, 1]], [np.nan], "finite"),
+        ([[3, 3]], [1.0], "coincide"),
+    ],
+)
+def test_bad_distances_are_refused(pairs, distances, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_burst_std(planar_bursts(40, 30)[1], pairs=pairs, distances=distances)
+
+
+# -- k --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_k_of_a_curved_surface_in_many_dimensions(k, noise):
+    random = np.random.RandomState(k)
+    X, measure = random.uniform(size=(100, k)), smooth_map(k, 60, random)
+    points = measure((X[:, None] + 0.02 * random.standard_normal((100, 40, k))).reshape(-1, k)).reshape(100, 40, 60)
+    estimate = estimate_intrinsic_dim(points + 0.02 * noise * random.standard_normal(points.shape))
+    assert estimate == k
+    assert estimate.confidence > 0.95
+    assert estimate.growth[:k].max() < 1.2
+    assert estimate.growth[k] > 1 + 1 / k or noise
+
+
+def test_confidence_falls_when_the_drop_is_not_clear():
+    random = np.random.RandomState(0)
+    stretch = np.stack([np.ones(200), np.exp(random.normal(np.log(50**-0.5), 0.5, 200))], axis=1)
+    bursts = 0.01 * random.standard_normal((200, 200, 2)) * stretch[:, None] + random.uniform(size=(200, 1, 2))
+    assert estimate_intrinsic_dim(bursts).confidence < 0.99
+
+
+# -- d --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "d"),
+    [
+        (lambda: datasets.mushroom(400, 50), 2),
+        (lambda: datasets.sphere(100), 3),
+        (lambda: swiss_roll_with_hole(0), 2),
+        (lambda: datasets.wifi(400), 2),
+    ],
+)
+def test_the_hint_tells_flat_from_curved(make, d):
+    data = make()
+    assert suggest_n_components(data.bursts, burst_std=data.burst_std) == d
+
+
+def test_three_components_for_a_sphere():
+    data = datasets.sphere(100)
+    found = select_n_components(
+        data.bursts, burst_std=data.burst_std, candidates=(2, 3, 4), hidden_layers=(20, 20), random_state=0
+    )
+    assert found.n_components == 3
+    assert found.candidates == (2, 3, 4)
+    assert found.hint == 3
+    assert found.losses[0] > 2 * found.losses[1]
+    assert "d = 3 (k = 2" in str(found)
+    assert found.models[3].n_components_ == 3
+
+
+def test_candidates_below_k_are_refused():
+    with pytest.raises(BurstError, match="at least k = 2"):
+        select_n_components(datasets.mushroom(100, 20).bursts, candidates=(1, 2))
+
+
+@pytest.mark.parametrize(("make", "d"), [(lambda: datasets.mushroom(200, 30), 2), (lambda: datasets.sphere(100), 3)])
+def test_auto(make, d):
+    data = make()
+    model = LOCA("auto", burst_std=data.burst_std, hidden_layers=(15,), random_state=0).fit(data.bursts)
+    assert model.n_components_ == d
+    assert model.transform(data.Y).shape == (len(data.Y), d)
