@@ -125,10 +125,11 @@ def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np
     directions = spectra.n_features - before  # that would hold noise
     freedom = np.median(spectra.counts) - 1
     rest = np.cumsum(level[::-1])[::-1][1:] / (rank - before)  # mean of this eigenvalue and all that follow
-    # Marchenko and Pastur: the largest eigenvalue of noise in p directions, n degrees of freedom, over their mean
-    edge = np.square(1 + np.sqrt(directions / freedom)) / np.maximum(1, directions / freedom)
+    # Marchenko and Pastur: extreme eigenvalues of noise in p directions, n degrees of freedom, over their mean
+    ratio = directions / freedom
+    top, bottom = (np.square(1 + sign * np.sqrt(ratio)) / np.maximum(1, ratio) for sign in (1, -1))
     many = np.minimum(directions, rank - before) >= NOISE_DIRECTIONS
-    return many & (level[1:] < UNEVEN * edge * rest)
+    return many & (level[1:] < UNEVEN * top * rest) & (level[-1] > bottom * rest / UNEVEN**2)
 
 
 def noise_from_spectra(
