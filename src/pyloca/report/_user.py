@@ -77,8 +77,8 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
         title=name or "Standardized coordinates",
         lead=_lead(found, warnings),
         sections=(
-            _overview(found),
             _explore(found),
+            _overview(found),
             _embedding(found),
             _whitening(found),
             _reconstruction(found),
@@ -130,6 +130,13 @@ def _lead(found: _Findings, warnings: Sequence[str]) -> str:
     )
 
 
+def _explore(found: _Findings) -> Section:
+    return Section(
+        "Explore the model",
+        explorers=(explorer(found.model, found.statistics.means, title="From the embedding", labels=found.labels),),
+    )
+
+
 def _overview(found: _Findings) -> Section:
     model, statistics = found.model, found.statistics
     checked = found.diagnostics
@@ -153,13 +160,6 @@ def _overview(found: _Findings) -> Section:
         _whose(found),
     )
     return Section("At a glance", paragraphs, (Table(("quantity", "value"), tuple(rows)),))
-
-
-def _explore(found: _Findings) -> Section:
-    return Section(
-        "Explore the model",
-        explorers=(explorer(found.model, found.statistics.means, title="From the embedding", labels=found.labels),),
-    )
 
 
 def _embedding(found: _Findings) -> Section:

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const FAR = 3; // times the usual spacing between embedded bursts at which a point is outside the data
+  const FADED = 0.45; // strength with which that is drawn
   const BARS = 64; // features that are drawn as bars and listed as numbers; more make a line
   const SHORT = 6; // numbers that fit into a line of text
   const TYPES = { f4: Float32Array, f8: Float64Array };
@@ -172,6 +173,9 @@
     };
   }
 
+  /** Height over width of a canvas for this box, within reason. */
+  const fitting = ([x0, x1, y0, y1]) => Math.max(0.6, Math.min(1.3, 0.1 + (y1 - y0) / (x1 - x0))) || 1;
+
   /** A bar 1, 2 or 5 times a power of ten long, which says how long it is. */
   function drawScale(context, plane, width, height, unit) {
     const longest = (0.3 * width) / plane.scale;
@@ -205,7 +209,7 @@
   }
 
   function drawDots(context, points, toScreen) {
-    context.globalAlpha = points.length > 1000 ? 0.45 : 0.75;
+    context.globalAlpha = points.length > 1000 ? 0.6 : 0.8;
     for (const point of points) dot(context, toScreen(point), points.length > 1000 ? 1.6 : 2.2, colour("dots"));
     context.globalAlpha = 1;
   }
@@ -236,7 +240,9 @@
       backdrop.paint(context, view, `${turn} ${tilt}`, (behind) =>
         drawDots(behind, means, (y) => plane.toScreen(flat(y))),
       );
+      context.globalAlpha = explorer.strength;
       handle(context, plane.toScreen(flat(explorer.y)));
+      context.globalAlpha = 1;
       if (!three) drawScale(context, plane, width, height, "");
     });
     if (three) {
@@ -285,6 +291,7 @@
       context.textAlign = "right";
       context.textBaseline = "middle";
       for (const value of new Set([bottom, 0, top])) context.fillText(number(Number(value.toPrecision(3))), left - 6, toY(value));
+      context.globalAlpha = explorer.strength;
       if (many) {
         context.beginPath();
         explorer.y.forEach((value, i) => context.lineTo(left + (i + 0.5) * step, toY(value)));
@@ -299,6 +306,7 @@
           context.fillRect(left + (i + 0.1) * step, end - 1, 0.8 * step, 2);
         });
       }
+      context.globalAlpha = 1;
       context.fillStyle = colour("soft");
       drawNames(context, names, upright, (i) => left + (i + 0.5) * step, step, height - below + 6);
     });
@@ -334,7 +342,9 @@
       });
       small.getContext("2d").putImageData(pixels, 0, 0);
       context.imageSmoothingEnabled = false;
+      context.globalAlpha = explorer.strength;
       context.drawImage(small, 0, 0, width, height);
+      context.globalAlpha = 1;
     });
   }
 
@@ -384,6 +394,7 @@
       this.points = unpackRows(data.points);
       this.names = data.names || Array.from({ length: data.low.shape[0] }, (_, i) => `y${i}`);
       this.stage = root.querySelector(".stage");
+      this.strength = 1; // of what the model says, when drawn
       this.views = [];
       this.lines = {};
     }
@@ -484,10 +495,11 @@
       if (d > 2) this.addControls();
       this.addViews();
       this.backdrop = new Backdrop();
-      this.plane = this.addPlane("", d > 1 ? 1 : 0.4, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
+      const ratio = d === 1 ? 0.5 : d === 2 ? fitting(this.box()) : 1;
+      this.plane = this.addPlane("", ratio, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
-      this.addMeasurement(d > 1 ? 1 : 0.6);
+      this.addMeasurement(ratio);
       const dots = this.points.length < data.total ? `${this.points.length} of ${data.total} bursts` : "bursts";
       const legend = [["", dots], ["point", "the point, and its measurement"], ["ring", "encoder of that measurement"]];
       if (this.names.length > 3 && !data.image_shape) legend.push(["band", "range of the data"]);
@@ -563,15 +575,16 @@
       this.y = this.decode(this.z);
       this.back = this.encode(this.y);
       const [burst, away] = nearest(this.points, this.z);
-      this.outside = away > FAR * this.data.spacing;
-      this.lines.trust.classList.toggle("outside", this.outside);
+      const outside = away > FAR * this.data.spacing;
+      this.strength = outside ? FADED : 1;
+      this.lines.trust.classList.toggle("outside", outside);
       const times = this.data.spacing > 0 ? ` (${number(Number((away / this.data.spacing).toPrecision(2)))} × their usual spacing)` : "";
       const next = away === 0 ? `this is ${this.name(burst)}` : `nearest is ${this.name(burst)}, ${this.unit(number(away))} away${times}`;
       this.say({
         z: this.unit(vector(this.z)),
         y: this.measured(),
         back: `encoder of it: ${vector(this.back)}, ${this.unit(number(distance(this.z, this.back)))} off`,
-        trust: this.outside ? `outside the data: ${next}. Nothing was measured here.` : `inside the data: ${next}`,
+        trust: outside ? `outside the data: ${next}. Nothing was measured here.` : `inside the data: ${next}`,
       });
       this.redraw();
     }
@@ -587,7 +600,7 @@
         drawDots(behind, this.points, (z) => this.frame.toScreen(this.shown(z))),
       );
       ring(context, this.frame.toScreen(this.shown(this.back)));
-      context.globalAlpha = this.outside ? 0.45 : 1;
+      context.globalAlpha = this.strength;
       handle(context, this.frame.toScreen(this.shown(this.z)));
       context.globalAlpha = 1;
       drawScale(context, this.frame, width, height, this.data.unit);
@@ -609,7 +622,7 @@
         "nearest place where something was measured; the encoder sees that measurement alone and says where it is.";
       this.addViews();
       this.backdrop = new Backdrop();
-      const ratio = Math.max(0.6, Math.min(1.3, (this.box[3] - this.box[2]) / (this.box[1] - this.box[0])));
+      const ratio = fitting(this.box);
       this.plane = this.addPlane("True places", ratio, "Plan. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
