@@ -345,13 +345,15 @@ def test_the_drawing_follows_the_colour_scheme_and_the_width(open_page, report):
     assert (width, height) == pytest.approx((2 * shown, 2 * tall), abs=4)
 
 
-def test_a_script_in_a_label_is_shown_and_not_run(open_page, mushroom):
-    model, data = mushroom
-    page = user_report(model, data.bursts, labels=[EVIL] * 300, name=EVIL)
+def test_a_script_in_a_label_is_shown_and_not_run(open_page):
+    means = np.random.RandomState(0).normal(size=(50, 3))
+    found = explorer(random_model(), means, title=EVIL, names=[EVIL] * 3, labels=[EVIL] * 50, unit=EVIL)
+    table = Table((EVIL,), ((EVIL,),), EVIL)
+    page = Page(EVIL, EVIL, (Section(EVIL, (EVIL,), (table,), explorers=(found,)),), {EVIL: EVIL}, warnings=(EVIL,))
     chromium = open_page(page)
     assert chromium.find_element(By.TAG_NAME, "h1").text == EVIL
     assert chromium.title == EVIL
-    assert EVIL in line(chromium, "trust")
+    assert EVIL in line(chromium, "trust") and EVIL in line(chromium, "z")
     assert chromium.find_elements(By.CSS_SELECTOR, "[onerror]") == []
 
 

@@ -190,8 +190,10 @@ def test_wrong_options_of_an_explorer(options, words):
 
 
 def test_modules_of_the_users_own_are_not_explored_and_the_page_says_so():
-    model = short_fit(tiny_loca(encoder=nn.Sequential(nn.Linear(3, 2))), planar_bursts(80, 20)[1])
-    html = render(user_report(model, planar_bursts(80, 20)[1]))
+    model = random_model()
+    model.encoder_ = nn.Sequential(nn.Linear(3, 2))
+    play = explorer(model, np.zeros((5, 3)), title="x")
+    html = render(Page("Title", "Lead.", (Section("One", explorers=(play,)),)))
     assert "The encoder is a module of your own (Sequential)" in html
     assert Reader(html).all("script") == []
 
