@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib import figure as drawn
@@ -323,7 +324,13 @@ def _figure(picture: drawn.Figure, alt: str, caption: str = "") -> Figure:
 
 def _settings(model: LOCA) -> dict[str, str]:
     values = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_A_SETTING}
-    return {name: "not set" if value is None else str(value) for name, value in sorted(values.items())}
+    return {name: _setting(value) for name, value in sorted(values.items())}
+
+
+def _setting(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _whose(found: _Findings) -> str:
@@ -351,6 +358,8 @@ def _counts(counts: Array) -> str:
 
 
 def _percent(part: float) -> str:
+    if 0 < part < 1e-5:
+        return "less than 0.001 %"
     return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
 
 

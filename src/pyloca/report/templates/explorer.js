@@ -174,7 +174,7 @@
   }
 
   /** Height over width of a canvas for this box, within reason. */
-  const fitting = ([x0, x1, y0, y1]) => Math.max(0.6, Math.min(1.3, 0.1 + (y1 - y0) / (x1 - x0))) || 1;
+  const fitting = ([x0, x1, y0, y1], most) => Math.max(0.6, Math.min(most, 0.1 + (y1 - y0) / (x1 - x0))) || 1;
 
   /** A bar 1, 2 or 5 times a power of ten long, which says how long it is. */
   function drawScale(context, plane, width, height, unit) {
@@ -495,7 +495,7 @@
       if (d > 2) this.addControls();
       this.addViews();
       this.backdrop = new Backdrop();
-      const ratio = d === 1 ? 0.5 : d === 2 ? fitting(this.box()) : 1;
+      const ratio = d === 1 ? 0.5 : d === 2 ? fitting(this.box(), 1) : 1;
       this.plane = this.addPlane("", ratio, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
@@ -622,7 +622,7 @@
         "nearest place where something was measured; the encoder sees that measurement alone and says where it is.";
       this.addViews();
       this.backdrop = new Backdrop();
-      const ratio = fitting(this.box);
+      const ratio = fitting(this.box, 1.3);
       this.plane = this.addPlane("True places", ratio, "Plan. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
