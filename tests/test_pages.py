@@ -173,6 +173,19 @@ def test_arrow_keys_move_the_point(open_page, report, mushroom):
     np.testing.assert_allclose(back, [start[0], up[1] - step[0]], atol=1e-6)
 
 
+def test_a_finger_moves_the_point_and_not_the_page(open_page):
+    chromium = open_page(play(random_model(), np.random.RandomState(0).normal(size=(50, 3))), width=360)
+    frame = chromium.execute_script("return document.querySelector('.view canvas').getBoundingClientRect().toJSON()")
+    x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    start = line(chromium, "z")
+    for kind, dy in (("touchStart", 0), ("touchMove", 40), ("touchMove", 80), ("touchEnd", None)):
+        points = [] if dy is None else [{"x": x, "y": y + dy}]
+        chromium.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert numbers(line(chromium, "z"))[1] < numbers(start)[1]
+    assert_decoded(chromium, random_model(), 1)
+    assert chromium.execute_script("return window.scrollY") == 0
+
+
 def test_all_of_it_can_be_reached_by_the_tab_key(open_page, report):
     chromium = open_page(report)
     body = chromium.find_element(By.TAG_NAME, "body")
