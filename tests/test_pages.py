@@ -18,7 +18,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from helpers import random_model
 from pyloca import LOCA, datasets
-from pyloca.metrics import calibrate
+from pyloca.metrics import RigidMap
 from pyloca.networks import ACTIVATIONS
 from pyloca.report import Page, Section, Table, explorer, render, user_report
 
@@ -244,9 +244,17 @@ def test_weights_in_float32_are_good_enough(open_page):
 def test_the_floor_snaps_to_what_was_measured(open_page):
     random = np.random.RandomState(0)
     model, means, places = random_model(17), random.normal(size=(200, 17)), random.uniform(0, 100, size=(200, 2))
-    options = {"kind": "floor", "coordinates": places, "walls": [[0, 0, 60, 100], [60, 0, 100, 50]], "unit": "px"}
+    motion = RigidMap(
+        np.array([[0.6, 0.8], [-0.8, 0.6]]), np.array([40.0, 60.0]), 1.5
+    )  # no reflection: those are symmetric
+    options = {
+        "kind": "floor",
+        "motion": motion,
+        "coordinates": places,
+        "walls": [[0, 0, 60, 100], [60, 0, 100, 50]],
+        "unit": "px",
+    }
     chromium = open_page(play(model, means, **options))
-    motion = calibrate(model.transform(means), places)
     canvas, visited = plane(chromium), set()
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     for step in [(0, 0), (80, 80), (-100, 60)]:
