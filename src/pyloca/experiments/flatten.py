@@ -57,9 +57,9 @@ EXPERIMENT = Experiment(
     "flatten",
     "7.1",
     "Flattening a photograph",
-    "A sheet with 50 × 50 printed spots is bent and photographed from above. A threshold and DBSCAN turn the spots into "
-    "bursts of pixels; LOCA flattens the sheet. Only the four corners are used to calibrate it. The photograph is made "
-    "here by a computed camera with perspective, tilt, blur, noise and uneven light, so that the truth is known.",
+    "A sheet with 50 × 50 printed spots is bent and photographed from above. A threshold and DBSCAN turn the spots "
+    "into bursts of pixels; LOCA flattens the sheet. Only the four corners are used to calibrate it. The photograph is "
+    "computed, with perspective, tilt, blur, noise and uneven light, so that the truth is known.",
     FULL,
     QUICK,
     run,

@@ -51,8 +51,8 @@ def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
     pairs = list(combinations(embeddings.values(), 2))
     rms = [float(np.sqrt(np.square(calibrate(a, b).apply(a) - b).sum(axis=1).mean())) for a, b in pairs]
     figures = {
-        "invariance, RMS": Merit(max(rms), bar=settings.burst_std),
-        "invariance, stress": Merit(max(stress(a, b) for a, b in pairs), bar=settings.burst_std**2),
+        "invariance, RMS": Merit(max(rms), bar=3e-3),
+        "invariance, stress": Merit(max(stress(a, b) for a, b in pairs), bar=1e-5),
     }
     measured = {name: f(X) for name, f in instruments.items()}
     scene = {"X": X, "embeddings": embeddings, "measured": measured}

@@ -47,7 +47,7 @@ EXPERIMENT = Experiment(
     "mushroom",
     "6.1",
     "Isometry",
-    "A square is measured through f(x) = (x₀ + x₁³, −x₀ + x₁³). LOCA sees bursts in the measurements only; distances in "
+    "A square is measured through f(x) = (x₀ + x₁³, −x₀ + x₁³). LOCA sees bursts of measurements only; distances in "
     "its embedding are those in the square, with no factor fitted. Diffusion maps (DM) and anisotropic diffusion maps "
     "(A-DM) have the bandwidth and the scale that are best by the truth.",
     FULL,
