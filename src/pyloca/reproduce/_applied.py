@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -116,7 +118,7 @@ def draw_dimension(result: Result) -> Figure:
             needed = found.n_components
             text = f"{name}: d = {needed}"
             axes.plot(found.candidates, excess, color=COLOURS[colour], marker=marker, markersize=5, label=text)
-            ring = {"s": 170, "facecolor": "none", "edgecolor": COLOURS[colour], "linewidth": 1.8}
+            ring: dict[str, Any] = {"s": 170, "facecolor": "none", "edgecolor": COLOURS[colour], "linewidth": 1.8}
             axes.scatter([needed], [excess[found.candidates.index(needed)]], **ring, zorder=4)
             last = max(last, *found.candidates)
         axes.set_yscale("symlog", linthresh=0.01)

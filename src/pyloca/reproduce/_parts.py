@@ -56,7 +56,7 @@ class Cloud:
     size: float = 4.0
     marker: str = "o"
 
-    def draw(self, axes: Axes, **keywords: Any) -> None:
+    def draw(self, axes: Any, **keywords: Any) -> None:
         """Scatter the points, in the plane or in space."""
         look = {"s": self.size, "marker": self.marker, "linewidths": 0, "label": self.name, **keywords}
         axes.scatter(*self.points.T, color=COLOURS.get(self.colour, self.colour), **look)
@@ -101,17 +101,17 @@ def legend_below(figure: Figure, axes: Axes, title: str = "", scale: float = 1.0
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), **look)
 
 
-def space(axes: Axes, title: str, elevation: float, turn: float, zoom: float = 1.25) -> None:
+def space(axes: Any, title: str, elevation: float, turn: float, zoom: float = 1.1) -> None:
     """A panel in three dimensions: a faint box, one unit as long on every axis, no numbers."""
     axes.set_title(title)
     axes.set_aspect("equal")
-    axes.set_box_aspect(axes.get_box_aspect(), zoom=zoom)  # type: ignore[call-arg]
-    axes.view_init(elev=elevation, azim=turn)  # type: ignore[attr-defined]
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):  # type: ignore[attr-defined]
+    axes.set_box_aspect(axes.get_box_aspect(), zoom=zoom)
+    axes.view_init(elev=elevation, azim=turn)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((1, 1, 1, 0))
         axis.set_ticklabels([])
         axis.line.set_color(GRID)
-        axis._axinfo["tick"].update({"inward_factor": 0, "outward_factor": 0})
+    axes.tick_params(length=0, color="none")
 
 
 def outline(axes: Axes, points: Array, colour: str = OUTLINE, **keywords: Any) -> None:
@@ -137,11 +137,17 @@ def plot_all_distances(axes: Axes, groups: Sequence[Distances], unit: str = "") 
     suffix = f" ({unit})" if unit else ""
     label(axes, axes.get_title(loc="left"), f"distance in latent space{suffix}", f"distance in embedding{suffix}")
     axes.set(xlim=(0, 1.03 * longest), ylim=(0, 1.03 * longest))
-    look = {"frameon": True, "edgecolor": "none", "framealpha": 0.85, "borderaxespad": 0.1, "handlelength": 1.4}
-    axes.legend(loc="upper left", markerscale=2.5, labelspacing=0.3, **look)
+    look: dict[str, Any] = {
+        "frameon": True,
+        "edgecolor": "none",
+        "framealpha": 0.85,
+        "borderaxespad": 0.1,
+        "handlelength": 1.4,
+    }
+    axes.legend(loc="lower right", markerscale=2.5, labelspacing=0.3, fontsize=8, **look)
 
 
-def coloured(axes: Axes, points: Array, values: Array, **keywords: Any) -> Any:
+def coloured(axes: Any, points: Array, values: Array, **keywords: Any) -> Any:
     """Points (n, 2) or (n, 3) whose colour tells `values`."""
     look = {"s": 4, "linewidths": 0, "zorder": 2, **keywords}
     return axes.scatter(*points.T, c=values, cmap=SEQUENTIAL, **look)

@@ -165,7 +165,9 @@ def draw_sphere(result: Result) -> Figure:
         tint = coloured(measured, data.Y, polar, s=7)
         Cloud("unseen cap", cap.Y, "vermilion", 12, "D").draw(measured)
         label(measured, "b  Measurements", "$y_0$", "$y_1$")
-        bar = figure.colorbar(tint, ax=[latent, measured, embedded], location="bottom", shrink=0.3, aspect=40, pad=0.02)
+        bar = figure.colorbar(
+            tint, ax=[latent, measured, embedded, distances], location="bottom", shrink=0.25, aspect=40, pad=0.02
+        )
         bar.set_label("polar angle α")
         measured.legend(loc="upper left", borderaxespad=0.1, handletextpad=0.1, markerscale=1.3)
         distances.set_title("d  Distance against distance")
