@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from helpers import random_rotation
 from pyloca import datasets
 from pyloca.demo import EXAMPLES
-from pyloca.plots import COLOURS, _projection, _round_up, _spread, overview, plot_distances, png, style
+from pyloca.plots import COLOURS, overview, plot_distances, png, style
+from pyloca.plots._figures import _projection, _round_up, _spread
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
 

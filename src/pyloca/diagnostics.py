@@ -13,7 +13,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
 from pyloca.objectives import likelihood_pushed, sampling_floor
 
-__all__ = ["Diagnostics", "diagnose_fit", "overlap_warning"]
+__all__ = ["Diagnostics", "diagnose_fit", "overlap_warning", "whiten_bursts"]
 
 CHUNK = 8192
 # Stretch of a tangent, √ of an eigenvalue of G. Below the first a direction is lost; sampling never does that.
@@ -63,12 +63,12 @@ class Diagnostics:
         return "\n".join(lines + [f"WARNING          {message}" for message in self.warnings])
 
 
-def diagnose_fit(
-    encoder: nn.Module, statistics: BurstStatistics, burst_std: float, held_out: NDArray[np.int64] | None = None
-) -> Diagnostics:
-    """Push the tangents of `statistics` through `encoder` and see how white they come out.
+def whiten_bursts(
+    encoder: nn.Module, statistics: BurstStatistics, burst_std: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Push the tangents of bursts through `encoder`: loss tr G − log det G − k, sampling floor, stretches.
 
-    Figures are of the bursts `held_out` (None: of all). Folds are looked for in all: training does not hide them.
+    Shapes (N,), (N,), (N, k). A collapsed burst has an infinite loss.
     """
     dtype = next(encoder.parameters()).dtype
     losses, stretches = [], []
@@ -79,10 +79,20 @@ def diagnose_fit(
             pushed = pushforward(encoder, means, tangents)[1].double()  # (n, k, d)
             losses.append(likelihood_pushed(pushed.transpose(0, 1)).numpy())
             stretches.append(torch.linalg.svdvals(pushed).numpy())
-    loss, stretch = np.concatenate(losses), np.concatenate(stretches)
-    # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
-    loss = np.where(np.isnan(loss), np.inf, loss)
+    loss = np.concatenate(losses)
     floors = sampling_floor(torch.as_tensor(statistics.counts), statistics.intrinsic_dim).numpy()
+    # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
+    return np.where(np.isnan(loss), np.inf, loss), floors, np.concatenate(stretches)
+
+
+def diagnose_fit(
+    encoder: nn.Module, statistics: BurstStatistics, burst_std: float, held_out: NDArray[np.int64] | None = None
+) -> Diagnostics:
+    """See how white the bursts of `statistics` come out of `encoder`.
+
+    Figures are of the bursts `held_out` (None: of all). Folds are looked for in all: training does not hide them.
+    """
+    loss, floors, stretch = whiten_bursts(encoder, statistics, burst_std)
     lost = loss > np.maximum(LOST_FLOORS * floors, LOST_LOSS)
     rows = np.arange(len(loss)) if held_out is None else held_out
     low, high = np.quantile(stretch[rows], [0.05, 0.95])

@@ -318,6 +318,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, bursts: Data, y: None = None) -> float:
         """Minus the mean whitening loss tr G − log det G − k of `bursts`: higher is better, 0 is perfect."""
         check_is_fitted(self)
+        return -diagnose_fit(self.encoder_, self._statistics(bursts), self.burst_std_).whitening_loss
+
+    def _statistics(self, bursts: Data) -> BurstStatistics:
+        """Statistics of bursts that this fitted model is to judge: its D, its k, its noise removed."""
         if isinstance(bursts, BurstStatistics):
             if bursts.n_features != self.n_features_in_:
                 raise BurstError(_wrong_features("bursts", bursts.n_features, self.n_features_in_))
@@ -325,15 +329,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 raise BurstError(
                     f"the BurstStatistics have k = {bursts.intrinsic_dim}; the model has k = {self.intrinsic_dim_}."
                 )
-            statistics = bursts.without_noise(self.measurement_noise)
-        else:
-            raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
-            if raw.n_features != self.n_features_in_:
-                raise BurstError(_wrong_features("bursts", raw.n_features, self.n_features_in_))
-            statistics = BurstStatistics.from_bursts(
-                raw, self.intrinsic_dim_, measurement_noise=self.measurement_noise, min_bursts=1
-            )
-        return -diagnose_fit(self.encoder_, statistics, self.burst_std_).whitening_loss
+            return bursts.without_noise(self.measurement_noise)
+        raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+        if raw.n_features != self.n_features_in_:
+            raise BurstError(_wrong_features("bursts", raw.n_features, self.n_features_in_))
+        return BurstStatistics.from_bursts(
+            raw, self.intrinsic_dim_, measurement_noise=self.measurement_noise, min_bursts=1
+        )
 
     def _check_points(self, points: ArrayLike, dim: int, name: str, ndims: tuple[int, ...]) -> NDArray[np.float64]:
         if np.ma.isMaskedArray(points):

@@ -13,7 +13,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra, mahalanobis_graph
 
-__all__ = ["Inspection", "inspect_bursts"]
+__all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
 
 Array = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ def inspect_bursts(
         n_points=(int(counts.min()), int(counts.max())),
         n_features=bursts.n_features,
         intrinsic_dim=k,
-        spectrum=_spectrum(bursts),
+        spectrum=median_spectrum(bursts),
         burst_std=sigma,
         burst_std_known=bursts.burst_std is not None,
         off_tangent=off,
@@ -138,7 +138,7 @@ def inspect_bursts(
     )
 
 
-def _spectrum(bursts: Bursts) -> Array:
+def median_spectrum(bursts: Bursts) -> Array:
     """Median over (a sample of) bursts of the leading covariance eigenvalues."""
     probe = bursts[np.arange(0, len(bursts), max(1, len(bursts) // PROBE))]
     rank = min(bursts.n_features, int(probe.counts.min()) - 1, SHOWN)

@@ -1,8 +1,4 @@
-"""Pictures in one style: safe for colour-blind eyes and for printers, no display and no global state.
-
-Figures are made with matplotlib's object-oriented interface, so neither pyplot nor a user's settings are touched. Needs
-the extra ``pyloca[report]``.
-"""
+"""Pictures of data sets whose truth is known, of comparisons, and of bursts before any training; and their style."""
 
 from __future__ import annotations
 
@@ -29,7 +25,18 @@ from pyloca.datasets import Dataset
 from pyloca.inspection import Inspection
 from pyloca.metrics import calibrate
 
-__all__ = ["COLOURS", "Scene", "overview", "plot_comparison", "plot_distances", "plot_inspection", "png", "style"]
+__all__ = [
+    "COLOURS",
+    "SEQUENTIAL",
+    "Scene",
+    "draw_spectrum",
+    "overview",
+    "plot_comparison",
+    "plot_distances",
+    "plot_inspection",
+    "png",
+    "style",
+]
 
 Array = NDArray[np.float64]
 
@@ -210,19 +217,25 @@ def plot_inspection(found: Inspection) -> Figure:
     with style():
         figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
         panels = figure.subplots(1, columns, squeeze=False)[0]
-        order = np.arange(1, len(found.spectrum) + 1)
-        tangent = order <= found.intrinsic_dim
-        panels[0].plot(order, found.spectrum, color=OUTLINE, linewidth=0.8, zorder=1)
-        for chosen, colour, name in ((tangent, "blue", "tangent"), (~tangent, "orange", "noise and curvature")):
-            panels[0].scatter(order[chosen], found.spectrum[chosen], color=COLOURS[colour], label=name, zorder=2)
-        panels[0].legend()
-        panels[0].set(yscale="log", title=f"Burst spectrum, k = {found.intrinsic_dim}", xlabel="eigenvalue")
-        panels[0].set(ylabel="median variance", xticks=order)
+        draw_spectrum(panels[0], found.spectrum, found.intrinsic_dim)
         if found.positions is not None:
             flat = found.positions if found.positions.shape[1] > 1 else np.c_[found.positions, 0 * found.positions]
             _draw_points(panels[1], flat[:, :2], flat[:, 0])
             panels[1].set(title=f"Alignment, strain {found.strain:.3f}", aspect="equal", xlabel="$z_0$", ylabel="$z_1$")
     return figure
+
+
+def draw_spectrum(axes: Axes, spectrum: Array, k: int) -> None:
+    """Median eigenvalues of burst covariances, largest first, of which k belong to the tangents."""
+    order = np.arange(1, len(spectrum) + 1)
+    axes.plot(order, spectrum, color=OUTLINE, linewidth=0.8, zorder=1)
+    for chosen, colour, name in ((order <= k, "blue", "tangent"), (order > k, "orange", "noise and curvature")):
+        if chosen.any():
+            axes.scatter(order[chosen], spectrum[chosen], color=COLOURS[colour], label=name, zorder=2)
+    axes.legend()
+    axes.set(
+        yscale="log", title=f"Burst spectrum, k = {k}", xlabel="eigenvalue", ylabel="median variance", xticks=order
+    )
 
 
 def _draw_distances(axes: Axes, X: Array, Z: Array, labelled: bool) -> None:

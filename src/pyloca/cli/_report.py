@@ -1,0 +1,72 @@
+"""``pyloca report``: a fitted model as one page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pyloca.cli._main import cli, debug_option, require, writable
+from pyloca.errors import BurstError
+
+__all__ = ["report"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@cli.command()
+@click.argument("model", type=FILE)
+@click.argument("data")
+@click.option("-o", "--output", type=FILE, required=True, help="Write the page to this .html file.")
+@click.option("--title", help="Heading of the page.  [default: the name of the model's file]")
+@click.option("--labels", type=FILE, help="A text file with the name of each burst, one a line.")
+@click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
+@click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
+@debug_option
+def report(
+    model: Path, data: str, output: Path, title: str | None, labels: Path | None, burst_id: str, as_json: bool
+) -> None:
+    """A fitted model as one HTML page: its quality in pictures, and the model itself to play with.
+
+    DATA is as for fit: the bursts of the fit, or others from the same instrument. The page is one file that asks
+    nothing of the network.
+
+    \b
+    Example:
+      pyloca report model.safetensors bursts.csv -o report.html
+    """
+    require("jinja2", "report")
+    require("matplotlib", "report")
+    writable(output)
+    from pyloca import LOCA
+    from pyloca._files import write_atomically
+    from pyloca.cli._tables import read_bursts
+    from pyloca.report import render, user_report
+
+    fitted = LOCA.load(model)
+    bursts = read_bursts(data, burst_id)
+    page = user_report(fitted, bursts, labels=_read_labels(labels), name=title or model.stem)
+    content = render(page).encode()
+    write_atomically(output, content)
+    for warning in page.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if as_json:
+        facts = {
+            "page": str(output),
+            "bytes": len(content),
+            "bursts": len(bursts),
+            "sections": [section.title for section in page.sections],
+            "warnings": list(page.warnings),
+        }
+        click.echo(json.dumps(facts, indent=2))
+    click.echo(f"Page: {output} ({len(content) / 1e6:.1f} MB)", err=True)
+
+
+def _read_labels(path: Path | None) -> list[str] | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BurstError(f"{path}: cannot be read as labels, one a line ({error}).") from error

@@ -1,0 +1,33 @@
+"""Pictures in one style: safe for colour-blind eyes and for printers, no display and no global state.
+
+Figures are made with matplotlib's object-oriented interface, so neither pyplot nor a user's settings are touched. Needs
+the extra ``pyloca[report]``.
+"""
+
+from pyloca.plots._figures import (
+    COLOURS,
+    Scene,
+    overview,
+    plot_comparison,
+    plot_distances,
+    plot_inspection,
+    png,
+    style,
+)
+from pyloca.plots._fit import plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
+
+__all__ = [
+    "COLOURS",
+    "Scene",
+    "overview",
+    "plot_comparison",
+    "plot_distances",
+    "plot_errors",
+    "plot_inspection",
+    "plot_map",
+    "plot_spectrum",
+    "plot_training",
+    "plot_whitening",
+    "png",
+    "style",
+]

@@ -1,0 +1,181 @@
+"""A fitted model in pictures: where its bursts lie, how white they came out, what comes back, how it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from pyloca.plots._figures import COLOURS, SEQUENTIAL, draw_spectrum, style
+
+__all__ = ["MOST_AXES", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 50_000  # beyond, dots would only hide each other: hexagons with the median of what lies in them
+MOST_AXES = 4  # coordinates whose pairs are drawn
+HEXAGONS = 120  # in a row
+SIZE = (5.0, 4.2)  # of a single panel, in inches
+
+
+def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figure:
+    """Every pair of the first four coordinates of Z, coloured by `values`; one coordinate is drawn against them.
+
+    The colours end at the 1 % and 99 % quantiles, so that a few bursts do not take them all.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    norm = _norm(values, log)
+    pairs = list(combinations(range(min(Z.shape[1], MOST_AXES)), 2))
+    columns = min(len(pairs), 3) or 1
+    rows = max(1, -(-len(pairs) // 3))
+    with style():
+        size = SIZE if columns == 1 else (3.1 * columns + 0.8, 3.1 * rows)
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        if not pairs:
+            drawn = _draw_values(panels[0], Z[:, 0], values, values, norm)
+            panels[0].set(xlabel="$z_0$", ylabel=label, yscale="log" if log else "linear")
+        for axes, (i, j) in zip(panels, pairs, strict=False):
+            drawn = _draw_values(axes, Z[:, i], Z[:, j], values, norm)
+            axes.set(xlabel=f"$z_{i}$", ylabel=f"$z_{j}$", aspect="equal")
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.yaxis.set_major_locator(MaxNLocator(5))
+        bar = figure.colorbar(drawn, ax=panels.tolist(), extend="both", shrink=0.8, aspect=30)
+        bar.set_label(label)
+    return figure
+
+
+def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.int64] | None = None) -> Figure:
+    """How many bursts have which whitening loss.
+
+    Where the bursts are samples, losses are in units of what sampling alone leaves on average, and the curve is what a
+    perfect encoder would leave of them: (M − 1) · loss is then χ² with k (k + 1) / 2 degrees of freedom.
+    """
+    sampled = bool(np.all(floors > 0))
+    shown = np.where(np.isfinite(losses), losses, np.nan) / (floors if sampled else 1.0)
+    usable = shown[shown > 0]
+    with style():
+        figure = Figure(figsize=SIZE, layout="constrained")
+        axes = figure.subplots()
+        bins = _log_bins(usable)
+        groups = [("all bursts", losses > -np.inf, "blue")]
+        if held_out is not None and 0 < len(held_out) < len(losses):
+            held = np.isin(np.arange(len(losses)), held_out)
+            groups = [("training", ~held, "blue"), ("held out", held, "orange")]
+        for name, rows, colour in groups:
+            values = shown[rows & (shown > 0)]
+            _draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
+        if sampled:
+            free = k * (k + 1) / 2
+            edges = chi2.cdf(bins * free, free)
+            centres = np.sqrt(bins[1:] * bins[:-1])
+            axes.plot(centres, np.diff(edges), color=COLOURS["black"], linewidth=1.3, label="sampling alone")
+        axes.set(xscale="log", ylabel="part of the bursts")
+        axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+    return figure
+
+
+def plot_errors(errors: Array, label: str) -> Figure:
+    """How many bursts have which error, on a logarithmic axis, with the median."""
+    usable = errors[errors > 0]
+    with style():
+        figure = Figure(figsize=SIZE, layout="constrained")
+        axes = figure.subplots()
+        _draw_histogram(axes, usable, _log_bins(usable), COLOURS["blue"], "bursts")
+        if len(usable):
+            middle = float(np.median(usable))
+            axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
+        axes.set(xscale="log", xlabel=label, ylabel="part of the bursts")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+    return figure
+
+
+def plot_training(history: Sequence[Mapping[str, Any]]) -> Figure:
+    """Loss at every check of the training; a line ends where a stage does, since each has its own objective."""
+    stages: list[tuple[str, list[Mapping[str, Any]]]] = []
+    for record in history:
+        if not stages or stages[-1][0] != record["stage"]:
+            stages.append((record["stage"], []))
+        stages[-1][1].append(record)
+    with style():
+        figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for name, colour, marker, words in (
+            ("loss", "blue", "o", "training"),
+            ("validation_loss", "vermilion", "s", "held out"),
+        ):
+            for _, records in stages:
+                points = [(r["iteration"], r[name]) for r in records if name in r]
+                if points:
+                    x, y = np.array(points, dtype=np.float64).T
+                    axes.plot(x, y, color=COLOURS[colour], marker=marker, markersize=3, linewidth=1.2, label=words)
+                    words = "_"  # one entry in the legend
+        start = 0.0
+        for i, (name, records) in enumerate(stages):
+            end = float(records[-1]["iteration"])
+            if i % 2:
+                axes.axvspan(start, end, color="#F3F3F3", zorder=0, linewidth=0)
+            at = axes.get_xaxis_transform()
+            axes.text((start + end) / 2, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8)
+            start = end
+        axes.set(yscale="log", xlabel="iteration", ylabel="objective of the stage", xlim=(0, start))
+        axes.legend(loc="upper right")
+    return figure
+
+
+def plot_spectrum(spectrum: Array, k: int) -> Figure:
+    """The median eigenvalues of the burst covariances, those along the k tangents and those beyond."""
+    with style():
+        figure = Figure(figsize=SIZE, layout="constrained")
+        draw_spectrum(figure.subplots(), spectrum, k)
+    return figure
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _norm(values: Array, log: bool) -> Normalize:
+    finite = values[np.isfinite(values) & (values > 0)] if log else values[np.isfinite(values)]
+    if not len(finite):
+        return Normalize(0, 1)
+    low, high = np.quantile(finite, [0.01, 0.99])
+    if low == high:
+        low, high = (low / 1.1, high * 1.1) if log else (low - 0.5, high + 0.5)
+    return LogNorm(low, high) if log else Normalize(low, high)
+
+
+def _draw_values(axes: Axes, x: Array, y: Array, values: Array, norm: Normalize) -> Any:
+    """Dots, the highest values last so that none hides; hexagons where dots would be too many."""
+    # A collapsed burst has an infinite loss: the brightest colour.
+    values = np.clip(values, norm.vmin, norm.vmax)
+    if len(x) > MOST_POINTS:
+        look: dict[str, Any] = {"gridsize": HEXAGONS, "linewidths": 0.1, "reduce_C_function": np.median}
+        return axes.hexbin(x, y, C=values, norm=norm, cmap=SEQUENTIAL, **look)
+    order = np.argsort(values, kind="stable")
+    size = float(np.clip(6000 / max(len(x), 1), 1.5, 14))
+    return axes.scatter(x[order], y[order], c=values[order], norm=norm, cmap=SEQUENTIAL, s=size, linewidths=0)
+
+
+def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
+    part = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
+    axes.stairs(part, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
+    axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
+
+
+def _log_bins(values: Array, n: int = 40) -> Array:
+    """Equal in the logarithm; the outermost 0.1 % fall into the outermost bins."""
+    if not len(values):
+        return np.geomspace(0.1, 10, n + 1)
+    low, high = np.quantile(values, [0.001, 0.999])
+    return np.geomspace(low / 1.05, high * 1.05, n + 1)

@@ -1,0 +1,199 @@
+"""The fitted model in the page: its weights, and the data to show it against, as the script of the page reads them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.neighbors import NearestNeighbors
+from torch import nn
+
+from pyloca.estimator import LOCA
+from pyloca.metrics import RigidMap, calibrate
+from pyloca.networks import MLP, Standardized
+
+__all__ = ["Explorer", "explorer"]
+
+Array = NDArray[np.float64]
+
+SHOWN = 3000  # points behind the one that is dragged
+EXACT = 200_000  # weights up to which they are stored in float64; beyond, in float32, which a page shows as well
+MOST_WEIGHTS = 1_200_000  # 6 MB in float32 and base64
+KINDS = ("measurement", "floor")
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A model to play with. `data` goes into the page as JSON; it is None when `reason` says why there is nothing."""
+
+    title: str
+    data: Mapping[str, Any] | None = None
+    caption: str = ""
+    reason: str = ""
+
+
+def explorer(
+    model: LOCA,
+    means: ArrayLike,
+    *,
+    title: str,
+    kind: str = "measurement",
+    coordinates: ArrayLike | None = None,
+    walls: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    image_shape: tuple[int, int] | None = None,
+    motion: RigidMap | None = None,
+    unit: str = "",
+    caption: str = "",
+    random_state: int = 0,
+) -> Explorer:
+    """Put a fitted model into a page: encoder and decoder run in the reader's browser.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted. A model with modules of the user's own cannot run in a page; the explorer then says so.
+    means : (N, D)
+        Measurements that the page shows the model against, such as the means of the bursts. At most 3000 of them are
+        kept, drawn at random.
+    title : str
+    kind : {"measurement", "floor"}
+        "measurement": drag a point of the embedding and see what the decoder makes of it. "floor": drag a point of the
+        true latent plane; the measurement of the nearest of `coordinates` (nothing is interpolated) goes through the
+        encoder, and its place and error are drawn.
+    coordinates : (N, 2)
+        True latent coordinates of the means, for "floor".
+    walls : (r, 4)
+        Rooms of the floor as (left, bottom, right, top); the outline of their union is drawn.
+    names : sequence of D str
+        What the features are called.
+    labels : sequence of N str
+        What the bursts are called.
+    image_shape : (int, int)
+        Rows and columns of measurements that are pictures, D = rows · columns.
+    motion : RigidMap
+        From the embedding to the plane of `coordinates`; None calibrates it on all N of them.
+    unit : str
+        Of the embedding.
+    caption : str
+    random_state : int
+        Which points are kept.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    Y = np.asarray(means, dtype=np.float64)
+    n, dim = Y.shape
+    for name, values, length in (("names", names, dim), ("labels", labels, n)):
+        if values is not None and len(values) != length:
+            raise ValueError(f"{name} has {len(values)} entries; expected {length}.")
+    if image_shape is not None and int(np.prod(image_shape)) != dim:
+        raise ValueError(f"image_shape = {image_shape} does not hold D = {dim} numbers.")
+    networks = {"encoder": model.encoder_, "decoder": model.decoder_}
+    reason = _reason(networks)
+    if reason:
+        return Explorer(title, None, caption, reason)
+    Z = model.transform(Y)
+    rows = np.arange(n) if n <= SHOWN else np.sort(np.random.RandomState(random_state).choice(n, SHOWN, replace=False))
+    data: dict[str, Any] = {name: _network(module) for name, module in networks.items()}
+    data |= {
+        "kind": kind,
+        "points": _pack(Z[rows], "f4"),
+        "rows": rows.tolist(),
+        "labels": None if labels is None else [str(labels[row]) for row in rows],
+        "total": n,
+        "spacing": _spacing(Z[rows]),
+        "low": _pack(Y.min(axis=0), "f8"),
+        "high": _pack(Y.max(axis=0), "f8"),
+        "names": [f"y{i}" for i in range(dim)] if names is None else [str(name) for name in names],
+        "image_shape": None if image_shape is None else [int(size) for size in image_shape],
+        "unit": unit,
+    }
+    # A cloud of measurements is drawn where an eye can follow it; on a floor every place needs its measurement.
+    if kind == "floor" or dim in (2, 3):
+        data["means"] = _pack(Y[rows], "f8" if n * dim <= EXACT else "f4")
+    if kind == "floor":
+        data |= _floor(Z, coordinates, walls, motion, rows)
+    return Explorer(title, data, caption)
+
+
+def _floor(
+    Z: Array, coordinates: ArrayLike | None, walls: ArrayLike | None, motion: RigidMap | None, rows: NDArray[np.int64]
+) -> dict[str, Any]:
+    X = np.asarray(coordinates, dtype=np.float64)
+    if X.shape != (len(Z), 2):
+        raise ValueError(f'kind="floor" needs coordinates of shape ({len(Z)}, 2); got shape {X.shape}.')
+    rooms = np.zeros((0, 4)) if walls is None else np.asarray(walls, dtype=np.float64)
+    if rooms.ndim != 2 or rooms.shape[1] != 4:
+        raise ValueError(f"walls must be rooms (left, bottom, right, top), shape (r, 4); got shape {rooms.shape}.")
+    motion = calibrate(Z, X) if motion is None else motion
+    return {
+        "places": _pack(X[rows], "f8"),
+        "walls": rooms.tolist(),
+        "motion": {"rotation": motion.rotation.tolist(), "shift": motion.shift.tolist(), "scale": motion.scale},
+    }
+
+
+def _reason(networks: Mapping[str, nn.Module]) -> str:
+    """Why these networks cannot run in a page; "" when they can."""
+    for name, module in networks.items():
+        network = module.network if isinstance(module, Standardized) else module
+        if not isinstance(network, MLP):
+            return (
+                f"The {name} is a module of your own ({type(network).__name__}). A page runs the networks that pyloca "
+                "makes itself, so this model cannot be explored here; its pictures and figures are complete."
+            )
+    size = sum(parameter.numel() for module in networks.values() for parameter in module.parameters())
+    if size > MOST_WEIGHTS:
+        return (
+            f"Encoder and decoder have {size:,} weights; a page holds {MOST_WEIGHTS:,}, so this model cannot be "
+            "explored here. Fit fewer features, or smaller networks."
+        )
+    return ""
+
+
+def _network(module: nn.Module) -> dict[str, Any]:
+    network = module.network if isinstance(module, Standardized) else module
+    assert isinstance(network, MLP)
+    dtype = "f8" if sum(parameter.numel() for parameter in network.parameters()) <= EXACT else "f4"
+
+    def linear(layer: nn.Linear) -> dict[str, Any]:
+        bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
+        return {"weight": _pack(layer.weight, dtype), "bias": _pack(bias, "f8")}
+
+    layers = network.linear_layers()
+    n_in, n_out = layers[0].in_features, layers[-1].out_features
+    shift, scale, out_shift, out_scale = np.zeros(n_in), 1.0, np.zeros(n_out), 1.0
+    if isinstance(module, Standardized):
+        shift, out_shift = module.in_shift.numpy(), module.out_shift.numpy()
+        scale, out_scale = float(module.in_scale), float(module.out_scale)
+    return {
+        "activation": network.activation,
+        "layers": [linear(layer) for layer in layers],
+        "tail": None if network.tail is None else linear(network.tail),
+        "skip": None if network.skip is None else linear(network.skip),
+        "in_shift": _pack(np.broadcast_to(shift, n_in), "f8"),
+        "in_scale": scale,
+        "out_shift": _pack(np.broadcast_to(out_shift, n_out), "f8"),
+        "out_scale": out_scale,
+    }
+
+
+def _pack(array: Array | torch.Tensor, dtype: str) -> dict[str, Any]:
+    """An array as its little-endian bytes in base64."""
+    values = array.detach().numpy() if isinstance(array, torch.Tensor) else array
+    raw = np.ascontiguousarray(values, dtype=f"<{dtype}")
+    return {"dtype": dtype, "shape": list(raw.shape), "data": base64.b64encode(raw.tobytes()).decode()}
+
+
+def _spacing(Z: Array) -> float:
+    """The median distance from a point to the one next to it."""
+    if len(Z) < 2:
+        return 0.0
+    distances, _ = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z)
+    return float(np.median(distances[:, 1]))
