@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyloca import datasets
+from pyloca.datasets import Dataset
 from pyloca.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.experiments._rivals import FACTORS, fit_rivals
 from pyloca.metrics import stress
 
-__all__ = ["EXPERIMENT", "MushroomSettings", "run"]
+__all__ = ["EXPERIMENT", "MushroomSettings", "make_data", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,15 @@ QUICK = MushroomSettings(
 PAPER_RIVALS = {"A-DM": 2e-3, "DM": 3e-2}
 
 
+def make_data(seed: int, settings: MushroomSettings) -> Dataset:
+    """The square and its measurements."""
+    return datasets.mushroom(settings.n_bursts, settings.n_points, settings.burst_std, random_state=seed)
+
+
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
     """Stress of LOCA, unscaled, and of its rivals, each scaled by the one best factor."""
     settings = QUICK if quick else FULL
-    data = datasets.mushroom(settings.n_bursts, settings.n_points, settings.burst_std, random_state=seed)
+    data = make_data(seed, settings)
     model, seconds = fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
     rivals = fit_rivals(data, settings.rival_factors)
     figures = {"mushroom": Merit(stress(data.X, model.transform(data.Y)), bar=3e-6, paper=1.5e-5)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyloca import datasets
+from pyloca.datasets import Dataset
 from pyloca.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.metrics import stress
 
-__all__ = ["EXPERIMENT", "WifiSettings", "run"]
+__all__ = ["EXPERIMENT", "WifiSettings", "make_data", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +28,17 @@ FULL = WifiSettings()
 QUICK = WifiSettings(n_bursts=400, hidden_layers=QUICK_LAYERS, paper_epochs=QUICK_EPOCHS)
 
 
+def make_data(seed: int, settings: WifiSettings) -> Dataset:
+    """The floor and what is heard there."""
+    return datasets.wifi(
+        settings.n_bursts, settings.n_receivers, settings.radius, settings.n_transmitters, random_state=seed
+    )
+
+
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
     """Stress in square pixels of a floor of 600 × 1000."""
     settings = QUICK if quick else FULL
-    data = datasets.wifi(
-        settings.n_bursts, settings.n_receivers, settings.radius, settings.n_transmitters, random_state=seed
-    )
+    data = make_data(seed, settings)
     model, seconds = fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
     figures = {"wifi": Merit(stress(data.X, model.transform(data.Y)), bar=1e-3, unit="px²")}
     scene = {"data": data, "model": model}

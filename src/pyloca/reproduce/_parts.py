@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from pyloca.plots import COLOURS, OUTLINE, SEQUENTIAL, style
+from pyloca.plots import COLOURS, style
+from pyloca.plots._figures import OUTLINE, SEQUENTIAL
 
 __all__ = [
     "Cloud",
@@ -137,14 +138,14 @@ def plot_all_distances(axes: Axes, groups: Sequence[Distances], unit: str = "") 
     suffix = f" ({unit})" if unit else ""
     label(axes, axes.get_title(loc="left"), f"distance in latent space{suffix}", f"distance in embedding{suffix}")
     axes.set(xlim=(0, 1.03 * longest), ylim=(0, 1.03 * longest))
-    look: dict[str, Any] = {
+    box: dict[str, Any] = {
         "frameon": True,
         "edgecolor": "none",
         "framealpha": 0.85,
         "borderaxespad": 0.1,
         "handlelength": 1.4,
     }
-    axes.legend(loc="lower right", markerscale=2.5, labelspacing=0.3, fontsize=8, **look)
+    axes.legend(loc="lower right", markerscale=2.5, labelspacing=0.3, fontsize=8, **box)
 
 
 def coloured(axes: Any, points: Array, values: Array, **keywords: Any) -> Any:

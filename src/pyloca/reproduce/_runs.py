@@ -17,7 +17,7 @@ from pyloca.reproduce._figures import FIGURES
 
 __all__ = ["LIVE", "Job", "Run", "reproduce"]
 
-LIVE = ("mushroom", "wifi")  # whose model is kept, for the page to play with
+LIVE = ("mushroom", "wifi")  # whose model is kept: the page plays with it
 
 
 @dataclass(frozen=True)
