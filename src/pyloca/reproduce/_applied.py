@@ -28,7 +28,7 @@ def draw_flatten(result: Result) -> Figure:
     photo, model, truth, flat = (result.scene[name] for name in ("photo", "model", "truth", "flat"))
     decoded = model.inverse_transform(model.embedding_)
     middle = photo.Y.mean(axis=0)
-    figure, (whole, detail, flattened) = panels("Flattening a photograph of a bent sheet", 3, (13, 4.9))
+    figure, (whole, detail, flattened) = panels("Flattening a photograph of a bent sheet", 3, (11, 4.5))
     with style():
         for axes in (whole, detail):
             axes.imshow(photo.image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -108,7 +108,7 @@ def wall_lines(rooms: Array, step: float = WALL_STEP) -> Array:
 
 def draw_dimension(result: Result) -> Figure:
     """Figure 11: held-out whitening loss above what sampling leaves, by dimension; the selected one is ringed."""
-    figure, (axes,) = panels("Dimension: how many coordinates are needed?", 1, (6.5, 4.2))
+    figure, (axes,) = panels("Dimension: how many coordinates are needed?", 1, (6, 4.2))
     with style():
         axes.axvspan(0.5, 1.7, color="#EEEEEE", zorder=0)
         axes.axhline(0, color=COLOURS["black"], linewidth=0.8, linestyle=":")
@@ -137,7 +137,7 @@ def draw_invariance(result: Result) -> Figure:
     onto_truth = calibrate(first, X)
     moved = {name: onto_truth.apply(calibrate(Z, first).apply(Z)) for name, Z in embeddings.items()}
     with style():
-        figure = sheet("Three instruments, one picture", (13, 4.1))
+        figure = sheet("Three instruments, one picture", (11, 3.7))
         for column, (name, Y) in enumerate(measured.items(), start=1):
             title = f"{'abc'[column - 1]}  {name}"
             if Y.shape[1] == 3:
@@ -168,4 +168,4 @@ def _plane(Y: Array) -> tuple[Array, str, str]:
         return Y, "$y_0$", "$y_1$"
     centred = Y - Y.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    return centred @ axes, "1st principal component", "2nd principal component"
+    return centred @ axes, "1st principal axis", "2nd principal axis"

@@ -10,7 +10,7 @@ from pyloca.experiments import mushroom, wifi
 from pyloca.report import Explorer, Figure, Page, Section, Table, explorer
 from pyloca.reproduce._figures import FIGURES
 from pyloca.reproduce._runs import Job, Run
-from pyloca.reproduce._summary import HEADER, RULE, cells, summarize
+from pyloca.reproduce._summary import HEADER, RULE, cells, number, summarize
 
 __all__ = ["make_page"]
 
@@ -51,12 +51,12 @@ def _section(runs: Sequence[Run]) -> Section:
     doubts = tuple(
         f"Doubt about seed {run.job.seed}: {doubt}" for run in runs for doubt in run.record["trust_warnings"]
     )
-    settings = tuple((name, _text(value)) for name, value in _flat(record["settings"]).items())
+    settings = {name: _text(value) for name, value in _flat(record["settings"]).items()}
     live = LIVE_EXPLORERS.get(experiment.name)
     return Section(
         f"{experiment.title} ({experiment.name}, {_place(experiment.section)})",
         (experiment.about, *doubts),
-        (_by_seed(runs), Table(("setting", "value"), settings, "Settings")),
+        (_by_seed(runs), Table(tuple(settings), (tuple(settings.values()),), "Settings")),
         figures,
         (live(job),) if live else (),
     )
@@ -67,7 +67,7 @@ def _by_seed(runs: Sequence[Run]) -> Table:
     rows = tuple(
         (
             str(run.job.seed),
-            *(f"{run.record['figures'][name]['value']:.2g}" for name in names),
+            *(number(run.record["figures"][name]["value"]) for name in names),
             f"{run.record['seconds']:.1f}",
         )
         for run in runs
@@ -108,7 +108,7 @@ def _flat(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings inside settings, such as those of the model that `decoder` borrows, on one level."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
-        out |= {f"{name}: {key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+        out |= _flat(value) if isinstance(value, dict) else {name: value}
     return out
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["HEADER", "RULE", "Row", "cells", "holds", "summarize", "table"]
+__all__ = ["HEADER", "RULE", "Row", "cells", "holds", "number", "summarize", "table"]
 
 HEADER = ("experiment", "paper", "ours, median", "worst seed", "bar", "seconds", "holds")
 SLACK = 5.0  # where the paper has no figure, the worst seed may exceed the bar so many times
@@ -30,7 +30,6 @@ class Row:
     seconds: float
     holds: bool | None
     unit: str = ""
-    exact: bool = False
 
 
 def holds(values: Sequence[float], bar: float, paper: float | None = None, exact: bool = False) -> bool:
@@ -64,7 +63,6 @@ def summarize(records: Sequence[Mapping[str, Any]]) -> list[Row]:
                 statistics.median(seconds for _, seconds, _ in entries),
                 holds(values, bar, paper, exact) if judged else None,
                 merit["unit"],
-                exact,
             )
         )
     return rows
@@ -72,12 +70,16 @@ def summarize(records: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """The row as text, in the order of `HEADER`."""
-    form = "{:.0f}" if row.exact or (row.bar is None and row.median == round(row.median)) else "{:.1e}"
-    numbers = ["—" if value is None else form.format(value) for value in (row.paper, row.median, row.worst, row.bar)]
+    numbers = ["—" if value is None else number(value) for value in (row.paper, row.median, row.worst, row.bar)]
     verdict = {True: "yes", False: "NO", None: "—"}[row.holds]
     name = f"{row.name} ({row.unit})" if row.unit else row.name
     seconds = "—" if row.bar is None else f"{row.seconds:.1f}"  # of LOCA, not of its rivals
     return (name, *numbers, seconds, verdict)
+
+
+def number(value: float) -> str:
+    """Counts as they are, all else with two digits."""
+    return f"{value:.0f}" if value == round(value) else f"{value:.1e}"
 
 
 def table(rows: Sequence[Row]) -> str:

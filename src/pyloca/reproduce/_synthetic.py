@@ -83,7 +83,7 @@ def draw_frame(result: Result) -> Figure:
     tests = {name: data.tests[name] for name in REGIONS}
     embedded = {name: model.transform(test.Y) for name, test in tests.items()}
     motion = calibrate(np.concatenate(list(embedded.values())), np.concatenate([test.X for test in tests.values()]))
-    figure, (latent, measured, space, distances) = panels("Frame: out of sample", 4, (13, 4.1))
+    figure, (latent, measured, space, distances) = panels("Frame: out of sample", 4, (11, 3.7))
     with style():
         shown = slice(None, None, max(1, sum(len(test.X) for test in tests.values()) // 8000))
         for name, test in tests.items():
@@ -122,9 +122,9 @@ def draw_decoder(result: Result) -> Figure:
     pushed = data.measure(latent.reshape(-1, 2)).reshape(latent.shape)
     n = latent.shape[1] // 2  # horizontal lines first, then vertical ones
     shown = dict(zip((n // 4, 3 * n // 4, n + n // 4, n + 3 * n // 4), LINES, strict=True))
-    figure, axes = panels("Decoder: new measurements from straight lines in the embedding", 4, (13, 3.7))
+    figure, axes = panels("Decoder: new measurements from straight lines in the embedding", 4, (11, 3.1))
     frame = (data.X, data.Y, motion.apply(model.transform(data.Y)), data.Y)
-    titles = ("a  Latent lines", "b  Measured", "c  Lines in the embedding", "d  Decoded from c (dashed: b)")
+    titles = ("a  Latent lines", "b  Measured", "c  Lines in the embedding", "d  Decoded (dashed: b)")
     names = ("x", "y", "z", "y")
     with style():
         for panel, lines, around, title, name in zip(
@@ -150,7 +150,7 @@ def draw_sphere(result: Result) -> Figure:
     motion = calibrate(Z, data.X)
     polar = np.arccos(np.clip(data.X[:, 2], -1, 1))
     with style():
-        figure = sheet("Sphere: three coordinates from a projection with two", (13, 4.3))
+        figure = sheet("Sphere: three coordinates from a projection with two", (11, 3.8))
         latent = figure.add_subplot(1, 4, 1, projection="3d")
         measured = figure.add_subplot(1, 4, 2)
         embedded = figure.add_subplot(1, 4, 3, projection="3d")
@@ -173,7 +173,7 @@ def draw_sphere(result: Result) -> Figure:
         distances.set_title("d  Distance against distance")
         groups = _methods(result, data, model, "sphere")
         merit = result.figures["sphere, unseen cap"].value
-        groups.append(Distances(f"LOCA, unseen cap {value(merit)}", cap.X, Z_cap, "vermilion"))
+        groups.append(Distances(f"LOCA, cap {value(merit)}", cap.X, Z_cap, "vermilion"))
         plot_all_distances(distances, groups)
     return figure
 
