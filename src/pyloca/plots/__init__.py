@@ -14,10 +14,11 @@ from pyloca.plots._figures import (
     png,
     style,
 )
-from pyloca.plots._fit import plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
+from pyloca.plots._fit import MOST_AXES, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
 
 __all__ = [
     "COLOURS",
+    "MOST_AXES",
     "Scene",
     "overview",
     "plot_comparison",

@@ -37,7 +37,7 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
     columns = min(len(pairs), 3) or 1
     rows = max(1, -(-len(pairs) // 3))
     with style():
-        size = SIZE if columns == 1 else (3.1 * columns + 0.8, 3.1 * rows)
+        size = (SIZE[0], _height(Z)) if columns == 1 else (3.1 * columns + 0.8, 3.1 * rows)
         figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         if not pairs:
@@ -75,9 +75,10 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             _draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
         if sampled:
             free = k * (k + 1) / 2
-            edges = chi2.cdf(bins * free, free)
-            centres = np.sqrt(bins[1:] * bins[:-1])
-            axes.plot(centres, np.diff(edges), color=COLOURS["black"], linewidth=1.3, label="sampling alone")
+            x = np.geomspace(bins[0], bins[-1], 200)
+            # The density on the logarithmic axis, times the width of a bin.
+            part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
+            axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
         axes.set(xscale="log", ylabel="part of the bursts")
         axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
         axes.set_ylim(bottom=0)
@@ -129,8 +130,8 @@ def plot_training(history: Sequence[Mapping[str, Any]]) -> Figure:
             at = axes.get_xaxis_transform()
             axes.text((start + end) / 2, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8)
             start = end
-        axes.set(yscale="log", xlabel="iteration", ylabel="objective of the stage", xlim=(0, start))
-        axes.legend(loc="upper right")
+        axes.set(yscale="log", xlabel="iteration", ylabel="objective of the stage", xlim=(0, 1.01 * start))
+        axes.legend(loc="best")
     return figure
 
 
@@ -143,6 +144,14 @@ def plot_spectrum(spectrum: Array, k: int) -> Figure:
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _height(Z: Array) -> float:
+    """Of a picture with one panel, so that a flat embedding is not lost in white paper."""
+    if Z.shape[1] < 2:
+        return SIZE[1]
+    wide, high = np.ptp(Z[:, :2], axis=0)
+    return float(np.clip(3.5 * high / wide + 0.8 if wide > 0 else SIZE[1], 3.4, 4.6))
 
 
 def _norm(values: Array, log: bool) -> Normalize:
@@ -173,8 +182,9 @@ def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: 
     axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
 
 
-def _log_bins(values: Array, n: int = 40) -> Array:
-    """Equal in the logarithm; the outermost 0.1 % fall into the outermost bins."""
+def _log_bins(values: Array) -> Array:
+    """Equal in the logarithm, the more the more values; the outermost 0.1 % fall into the outermost bins."""
+    n = int(np.clip(2 * len(values) ** (1 / 3), 12, 60))
     if not len(values):
         return np.geomspace(0.1, 10, n + 1)
     low, high = np.quantile(values, [0.001, 0.999])

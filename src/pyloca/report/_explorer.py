@@ -111,6 +111,7 @@ def explorer(
         "low": _pack(Y.min(axis=0), "f8"),
         "high": _pack(Y.max(axis=0), "f8"),
         "names": [f"y{i}" for i in range(dim)] if names is None else [str(name) for name in names],
+        "named": names is not None,
         "image_shape": None if image_shape is None else [int(size) for size in image_shape],
         "unit": unit,
     }

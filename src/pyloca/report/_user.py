@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib import figure as drawn
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca.bursts import Bursts, open_bursts
@@ -17,7 +18,7 @@ from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
-from pyloca.plots import plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening, png
+from pyloca.plots import MOST_AXES, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening, png
 from pyloca.report._explorer import explorer
 from pyloca.report._page import Figure, Page, Section, Table, versions
 
@@ -147,7 +148,7 @@ def _overview(found: _Findings) -> Section:
         (f"whitening loss, {which}", f"{checked.whitening_loss:.3g} (median {checked.median_loss:.3g})"),
         ("… of which sampling explains", _floor_words(found, checked.sampling_floor)),
         ("local stretch, 5 % to 95 %", f"{checked.stretch[0]:.3f} to {checked.stretch[1]:.3f}"),
-        ("reconstruction error, median", f"{np.median(found.error):.2%} of the size of the data"),
+        ("reconstruction error, median", f"{_percent(np.median(found.error))} of the size of the data"),
         ("training", f"{model.n_iter_:,} iterations, {'converged' if model.converged_ else 'did not converge'}"),
     ]
     paragraphs = (
@@ -166,21 +167,25 @@ def _explore(found: _Findings) -> Section:
 
 
 def _embedding(found: _Findings) -> Section:
+    means = found.statistics.means
+    components = PCA(
+        min(2, means.shape[1]), svd_solver="full" if means.shape[1] <= 500 else "randomized", random_state=0
+    )
+    figures = []
+    colours = components.fit_transform(means).T
+    # Pictures of more than one panel stand below each other; one of them says enough.
+    for order, values in zip(("1st", "2nd"), colours if found.Z.shape[1] <= 2 else colours[:1], strict=False):
+        label = f"{order} principal component of y"
+        picture = plot_map(found.Z, values, label)
+        figures.append(_figure(picture, f"Map of the embedded bursts, coloured by the {label}."))
     d = found.Z.shape[1]
-    centred = found.statistics.means - found.statistics.means.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred) if centred.shape[1] <= 1000 else (None, None)
-    if axes is None:
-        axes = np.linalg.svd(centred[:: max(1, len(centred) // 2000)], full_matrices=False)[2][::-1].T
-    first = centred @ axes[:, -1]  # (N,), the first principal component of the measurements
-    words = "The embedded bursts" if d <= 4 else f"The embedded bursts, in the first four of {d} coordinates"
-    alt = f"Map of the {len(found.Z)} embedded bursts, coloured by the first principal component of the measurements."
-    caption = (
-        f"{words}, coloured by the first principal component of the measurements. Both axes have one scale; turning, "
-        "mirroring or shifting the whole picture would change nothing."
+    shown = "" if d <= MOST_AXES else f" Of the {d} coordinates the first {MOST_AXES} are drawn."
+    words = (
+        "A dot is a burst, coloured by what was measured there: a principal component of the measurements y. Colours "
+        "that change smoothly mean that near places measure alike. All axes have one scale; turning, mirroring or "
+        f"shifting the whole picture would change nothing.{shown}"
     )
-    return Section(
-        "Embedding", figures=(_figure(plot_map(found.Z, first, "1st principal component of y"), alt, caption),)
-    )
+    return Section("Embedding", (words,), figures=tuple(figures))
 
 
 def _whitening(found: _Findings) -> Section:
@@ -223,11 +228,12 @@ def _worst(found: _Findings, score: Array) -> Table:
     # The largest and the smallest stretch of a burst: which way it fails to be round.
     for i in np.argsort(-score, kind="stable")[:WORST]:
         burst = [str(i)] if found.labels is None else [str(i), str(found.labels[i])]
-        place = "(" + ", ".join(f"{value:.3g}" for value in found.Z[i]) + ")"
         held = "" if found.held_out is None else "yes" if i in found.held_out else "no"
         cells = (f"{found.loss[i]:.3g}", f"{score[i]:.3g}" if found.sampled else "", held)
         stretch = f"{found.stretch[i].min():.3f} to {found.stretch[i].max():.3f}"
-        rows.append((*burst, place, stretch, *(cell for cell in cells if cell), f"{found.error[i]:.2%}"))
+        rows.append(
+            (*burst, _numbers(found.Z[i]), stretch, *(cell for cell in cells if cell), f"{_percent(found.error[i])}")
+        )
     names = ("burst",) if found.labels is None else ("burst", "label")
     header = [*names, "embedded at", "stretch", "loss"]
     header += ["loss / sampling"] * found.sampled + ["held out"] * (found.held_out is not None) + ["reconstruction"]
@@ -242,7 +248,7 @@ def _reconstruction(found: _Findings) -> Section:
         (
             "The mean of every burst goes through the encoder and back through the decoder. The error is its distance "
             "from itself, as a part of the data's size (the root mean square distance from their centre). "
-            f"The median is {np.median(found.error):.2%}, the worst is {found.error.max():.2%}; {far:,} of "
+            f"The median is {_percent(np.median(found.error))}, the worst is {_percent(found.error.max())}; {far:,} of "
             f"{len(found.error):,} bursts are off by more than 10 %.",
         ),
         figures=(
@@ -285,13 +291,15 @@ def _bursts(found: _Findings) -> Section:
     k = found.statistics.intrinsic_dim
     spectra = found.statistics.spectra
     off = float(np.median(found.statistics.residuals / (spectra.sum(axis=1) + found.statistics.residuals)))
+    beyond = (
+        f"a clear drop after them means that the bursts are flat patches. {_percent(off)} of a burst's variance lies "
+        "off its tangents (median): noise and curvature."
+        if k < found.statistics.n_features
+        else "here these are all directions that there are."
+    )
     return Section(
         "The bursts themselves",
-        (
-            f"Median eigenvalues of the burst covariances. The first k = {k} belong to the tangents; a clear drop "
-            f"after them means that the bursts are flat patches. {off:.2%} of a burst's variance lies off its tangents "
-            "(median): noise and curvature.",
-        ),
+        (f"Median eigenvalues of the burst covariances. The first k = {k} belong to the tangents; {beyond}",),
         (
             Table(
                 ("eigenvalue", "median", "meaning"),
@@ -344,6 +352,14 @@ def _counts(counts: Array) -> str:
         return "known exactly"
     low, high = int(counts.min()), int(counts.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _percent(part: float) -> str:
+    return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
+
+
+def _numbers(values: Array) -> str:
+    return "(" + ", ".join(f"{value:.3g}" for value in values).replace("-", "−") + ")"
 
 
 def _plural(n: int, noun: str) -> str:

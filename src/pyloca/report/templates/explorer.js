@@ -107,7 +107,7 @@
     constructor(parent, title, ratio, draw) {
       const figure = make("figure", parent, { className: "view" });
       this.title = make("figcaption", figure, { textContent: title });
-      this.canvas = make("canvas", figure);
+      this.canvas = make("canvas", figure, {}, { role: "img", "aria-label": title });
       this.draw = draw;
       this.ratio = ratio; // height over width
     }
@@ -161,9 +161,9 @@
   /** Equal scales on both axes, so that a distance on the screen is a distance; the box (x0, x1, y0, y1) fits in. */
   function makePlane(box, width, fullHeight, margin) {
     const height = fullHeight - FOOT;
-    const wide = box[1] - box[0] || 1;
-    const high = box[3] - box[2] || 1;
-    const scale = ((1 - 2 * margin) * Math.min(width / wide, height / high)) || 1;
+    // A side of length 0 (one coordinate alone, or a single point) asks for no room.
+    const fit = Math.min(width / (box[1] - box[0]), height / (box[3] - box[2]));
+    const scale = (1 - 2 * margin) * (Number.isFinite(fit) ? fit : 1);
     const middle = [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
     return {
       scale,
@@ -262,9 +262,13 @@
     const high = unpack(data.high);
     const [bottom, top] = [Math.min(0, range(low)[0]), Math.max(0, range(high)[1])];
     const many = low.length > BARS;
+    const names = data.names.map((name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name));
     return new View(parent, `Measurement, ${low.length} features`, ratio, (context, width, height) => {
-      const [left, right, above, below] = [46, 8, 12, 24];
+      const [left, right, above] = [46, 8, 12];
       const step = (width - left - right) / low.length;
+      // A feature with a name of its own is never skipped while there is room for a line of text.
+      const upright = data.named && !many && widest(context, names) + 6 > step;
+      const below = upright ? Math.min(110, widest(context, names) + 12) : 24;
       const reach = 0.08 * (top - bottom) || 1; // a decoded value may leave the data
       const toY = (value) => {
         const part = (value - bottom + reach) / (top - bottom + 2 * reach);
@@ -295,15 +299,26 @@
         });
       }
       context.fillStyle = colour("soft");
-      context.textBaseline = "top";
-      context.textAlign = "center";
-      const widest = Math.max(...data.names.map((name) => context.measureText(name).width)) + 6;
-      const every = Math.max(1, Math.ceil(widest / step));
-      data.names.forEach((name, i) => {
-        if (i % every === 0) context.fillText(name, left + (i + 0.5) * step, height - below + 6);
-      });
+      drawNames(context, names, upright, (i) => left + (i + 0.5) * step, step, height - below + 6);
     });
   }
+
+  /** Names under bars, upright when they are too long; of names that do not fit, every second or third and so on. */
+  function drawNames(context, names, upright, toX, step, top) {
+    context.textAlign = upright ? "right" : "center";
+    context.textBaseline = upright ? "middle" : "top";
+    const needed = upright ? 13 : widest(context, names) + 6;
+    const every = Math.max(1, Math.ceil(needed / step));
+    for (let i = 0; i < names.length; i += every) {
+      context.save();
+      context.translate(toX(i), top);
+      if (upright) context.rotate(-Math.PI / 2);
+      context.fillText(names[i], 0, 0);
+      context.restore();
+    }
+  }
+
+  const widest = (context, names) => Math.max(...names.map((name) => context.measureText(name).width));
 
   /** A measurement that is a picture, in grey: black is the least value of the data and white the greatest. */
   function makeImage(parent, data, explorer) {
@@ -466,7 +481,7 @@
       if (d > 2) this.addControls();
       this.addViews();
       this.backdrop = new Backdrop();
-      this.plane = this.addPlane("", 1, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
+      this.plane = this.addPlane("", d > 1 ? 1 : 0.4, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
       this.addMeasurement();
@@ -548,7 +563,7 @@
       this.outside = away > FAR * this.data.spacing;
       this.lines.trust.classList.toggle("outside", this.outside);
       const times = this.data.spacing > 0 ? ` (${number(Number((away / this.data.spacing).toPrecision(2)))} × their usual spacing)` : "";
-      const next = `nearest is ${this.name(burst)}, ${this.unit(number(away))} away${times}`;
+      const next = away === 0 ? `this is ${this.name(burst)}` : `nearest is ${this.name(burst)}, ${this.unit(number(away))} away${times}`;
       this.say({
         z: this.unit(vector(this.z)),
         y: this.measured(),
