@@ -14,7 +14,7 @@ from pyloca.estimator import LOCA
 
 __all__ = ["Experiment", "Merit", "Result", "Settings", "fit_loca"]
 
-QUICK_LAYERS = (20, 20)
+QUICK_LAYERS = (20,)
 QUICK_EPOCHS = 300
 
 

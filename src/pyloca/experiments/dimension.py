@@ -11,7 +11,7 @@ import numpy as np
 from pyloca import datasets
 from pyloca.bursts import Bursts, from_function
 from pyloca.errors import TrustWarning
-from pyloca.experiments._experiment import QUICK_EPOCHS, Experiment, Merit, Result, Settings
+from pyloca.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings
 from pyloca.experiments._instruments import swiss_roll
 from pyloca.selection import select_n_components
 
@@ -39,7 +39,7 @@ QUICK = DimensionSettings(
     sphere_points=60,
     curved=(2, 3, 4),
     flat=(2, 3),
-    hidden_layers=(20,),
+    hidden_layers=QUICK_LAYERS,
     paper_epochs=QUICK_EPOCHS,
 )
 NEEDED = {"sphere": 3, "mushroom": 2, "Swiss roll": 2}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pyloca import datasets
 from pyloca.datasets import Dataset
 from pyloca.estimator import LOCA
-from pyloca.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
+from pyloca.experiments._experiment import QUICK_EPOCHS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.metrics import stress
 
 __all__ = ["EXPERIMENT", "FrameSettings", "fit_frame", "run"]
@@ -25,7 +25,7 @@ class FrameSettings(Settings):
 
 
 FULL = FrameSettings()
-QUICK = FrameSettings(n_bursts=300, n_points=50, n_test=2000, hidden_layers=QUICK_LAYERS, paper_epochs=QUICK_EPOCHS)
+QUICK = FrameSettings(n_bursts=300, n_points=50, n_test=2000, hidden_layers=(20, 20), paper_epochs=QUICK_EPOCHS)
 BARS = {"frame": 2e-5, "interpolation": 2e-5, "extrapolation": 1.5e-4}
 PAPER = 1e-4  # "about", in all three regions
 

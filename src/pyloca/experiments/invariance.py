@@ -65,7 +65,7 @@ def _superscript(number: int) -> str:
 
 EXPERIMENT = Experiment(
     "invariance",
-    "2",
+    "abstract",
     "Three instruments, one picture",
     "One latent square is watched by three instruments with 2, 3 and 8 channels. Each is fitted alone; the three "
     "embeddings differ by a rigid motion, up to O(σ²) of the bursts and the sampling noise.",

@@ -77,14 +77,14 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Run the experiment and keep what is wanted. The record is written last: where it is, all is."""
         result = self.experiment.run(self.seed, self.solver, self.quick)
-        facts = {"pyloca": __version__, **result.to_dict()}
+        text = json.dumps({"pyloca": __version__, **result.to_dict()}, indent=1)
         self.output.mkdir(parents=True, exist_ok=True)
         for name, path in self.pictures.items():
             write_atomically(path, png(FIGURES[self.experiment.name][name](result)))
         if self.model:
             result.scene["model"].save(self.model)
-        write_atomically(self.record, (json.dumps(facts, indent=1) + "\n").encode())
-        return facts
+        write_atomically(self.record, f"{text}\n".encode())
+        return dict(json.loads(text))
 
     def _stamp(self) -> dict[str, Any]:
         settings = json.loads(json.dumps(self.experiment.settings(self.quick)))  # tuples are lists there
