@@ -240,7 +240,10 @@ def test_what_was_done_is_kept(done):
         lambda facts: facts.update(figures={}),
         lambda facts: facts["figures"]["decoder"].update(value=float("nan")),
         lambda facts: facts["figures"]["decoder"].update(value="low"),
+        lambda facts: facts["figures"]["decoder"].pop("value"),
+        lambda facts: facts["figures"]["decoder"].update(colour="red"),
         lambda facts: facts.pop("seconds"),
+        lambda facts: facts.pop("trust_warnings"),
     ],
 )
 def test_another_setting_version_or_a_damaged_figure_is_run_again(copy, damage):

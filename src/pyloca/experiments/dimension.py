@@ -52,9 +52,7 @@ def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
     start = time.perf_counter()
     for name, bursts in _bursts(settings, seed).items():
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", TrustWarning
-            )  # the sphere cannot be embedded in the plane: that is the point
+            warnings.simplefilter("ignore", TrustWarning)  # a sphere in the plane is folded: that is the point
             selections[name] = select_n_components(
                 bursts,
                 burst_std=settings.burst_std,

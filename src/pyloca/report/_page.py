@@ -25,7 +25,7 @@ CITATION = (
     "Proceedings of the National Academy of Sciences 117."
 )
 LIBRARIES = ("pyloca", "torch", "numpy", "scipy", "scikit-learn")
-NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan)( [^\d\s]{1,3})?")
+NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan|—)( [^\d\s]{1,3})?")
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def outline(axes: Axes, points: Array, colour: str = OUTLINE, **keywords: Any) -
     axes.plot(points[:, 0], points[:, 1], color=COLOURS.get(colour, colour), **look)
 
 
-def plot_all_distances(axes: Axes, groups: Sequence[Distances], unit: str = "") -> None:
+def plot_all_distances(axes: Axes, title: str, groups: Sequence[Distances], corner: str = "lower right") -> None:
     """Distance in an embedding against the true one, random pairs of each group; the last group lies on top."""
     longest = 0.0
     for group in groups:
@@ -135,8 +135,7 @@ def plot_all_distances(axes: Axes, groups: Sequence[Distances], unit: str = "") 
         axes.scatter(truth, found, color=COLOURS[group.colour], **look)
         longest = max(longest, truth.max(), min(float(np.quantile(found, 0.998)), 1.15 * truth.max()))
     axes.plot([0, 1.03 * longest], [0, 1.03 * longest], "--", color=COLOURS["black"], linewidth=1, label="equal")
-    suffix = f" ({unit})" if unit else ""
-    label(axes, axes.get_title(loc="left"), f"distance in latent space{suffix}", f"distance in embedding{suffix}")
+    label(axes, title, "distance in latent space", "distance in embedding")
     axes.set(xlim=(0, 1.03 * longest), ylim=(0, 1.03 * longest))
     box: dict[str, Any] = {
         "frameon": True,
@@ -145,7 +144,7 @@ def plot_all_distances(axes: Axes, groups: Sequence[Distances], unit: str = "") 
         "borderaxespad": 0.1,
         "handlelength": 1.4,
     }
-    axes.legend(loc="lower right", markerscale=2.5, labelspacing=0.3, fontsize=8, **box)
+    axes.legend(loc=corner, markerscale=2.5, labelspacing=0.3, fontsize=8, **box)
 
 
 def coloured(axes: Any, points: Array, values: Array, **keywords: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyloca import __version__
 from pyloca._files import write_atomically
-from pyloca.experiments import EXPERIMENTS, Experiment
+from pyloca.experiments import EXPERIMENTS, Experiment, Merit
 from pyloca.plots import png
 from pyloca.reproduce._figures import FIGURES
 
@@ -68,8 +68,9 @@ class Job:
         try:
             facts = json.loads(self.record.read_text(encoding="utf-8"))
             told = {key: facts[key] for key in ("pyloca", "name", "seed", "solver", "quick", "settings")}
-            finite = all(math.isfinite(merit["value"]) for merit in facts["figures"].values())
-            complete = bool(facts["figures"]) and finite and math.isfinite(facts["seconds"])
+            merits = [Merit(**merit) for merit in facts["figures"].values()]
+            finite = all(math.isfinite(number) for number in (facts["seconds"], *(merit.value for merit in merits)))
+            complete = bool(merits) and finite and isinstance(facts["trust_warnings"], list)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # no such file, or a damaged one
         return facts if complete and told == self._stamp() else None

@@ -56,8 +56,7 @@ def draw_mushroom(result: Result) -> Figure:
         label(latent, "a  Latent space", "$x_0$", "$x_1$")
         label(measured, "b  Measurements", "$y_0$", "$y_1$")
         legend_below(figure, latent, scale=3)
-        distances.set_title("c  Distance against distance")
-        plot_all_distances(distances, _methods(result, data, model))
+        plot_all_distances(distances, "c  Distances", _methods(result, data, model))
     return figure
 
 
@@ -98,14 +97,15 @@ def draw_frame(result: Result) -> Figure:
         label(latent, "a  Latent space", "$x_0$", "$x_1$")
         label(measured, "b  Measurements", "$y_0$", "$y_1$")
         label(space, "c  Embedding", "$z_0$", "$z_1$")
-        distances.set_title("d  Distance against distance")
         names = {name: name if name == "frame" else f"frame, {name}" for name in REGIONS}
         plot_all_distances(
             distances,
+            "d  Distances",
             [
                 Distances(f"{name}: {value(result.figures[names[name]].value)}", test.X, embedded[name], REGIONS[name])
                 for name, test in tests.items()
             ],
+            "upper left",
         )
         legend_below(figure, latent, FRAME_NOTE, scale=5)
     return figure
@@ -169,12 +169,12 @@ def draw_sphere(result: Result) -> Figure:
             tint, ax=[latent, measured, embedded, distances], location="bottom", shrink=0.25, aspect=40, pad=0.02
         )
         bar.set_label("polar angle α")
+        measured.set_ylim(top=2.3)  # room for the legend
         measured.legend(loc="upper left", borderaxespad=0.1, handletextpad=0.1, markerscale=1.3)
-        distances.set_title("d  Distance against distance")
         groups = _methods(result, data, model, "sphere")
         merit = result.figures["sphere, unseen cap"].value
         groups.append(Distances(f"LOCA, cap {value(merit)}", cap.X, Z_cap, "vermilion"))
-        plot_all_distances(distances, groups)
+        plot_all_distances(distances, "d  Distances", groups)
     return figure
 
 
