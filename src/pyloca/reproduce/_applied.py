@@ -155,9 +155,9 @@ def draw_invariance(result: Result) -> Figure:
             shown = Z[:400]
             Cloud(name, shown, colour, size, marker).draw(overlay, **hollow)
         rms = result.figures["invariance, RMS"].value
-        label(overlay, "d  The embeddings overlaid", "$z_0$", "$z_1$")
+        label(overlay, "d  All embeddings", "$z_0$", "$z_1$")
         legend_below(
-            figure, overlay, f"d: each moved rigidly onto the first; the worst pair differs by RMS {value(rms)}"
+            figure, overlay, f"Panel d: each moved rigidly onto the first; the worst pair differs by RMS {value(rms)}"
         )
     return figure
 

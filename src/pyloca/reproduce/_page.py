@@ -18,6 +18,9 @@ QUICK_NOTE = (
     "A quick run: little data, small networks, one seed. Nothing is judged; run it without --quick for figures."
 )
 
+# settings that a solver does not use
+OTHER_SOLVER = {"fast": {"paper_layers", "paper_decoder", "paper_epochs"}, "paper": {"hidden_layers"}}
+
 
 def make_page(runs: Sequence[Run]) -> Page:
     """Everything that the runs gave; their pictures and models are read from where they were written."""
@@ -51,7 +54,8 @@ def _section(runs: Sequence[Run]) -> Section:
     doubts = tuple(
         f"Doubt about seed {run.job.seed}: {doubt}" for run in runs for doubt in run.record["trust_warnings"]
     )
-    settings = {name: _text(value) for name, value in _flat(record["settings"]).items()}
+    other = OTHER_SOLVER[job.solver]
+    settings = {name: _text(value) for name, value in _flat(record["settings"]).items() if name not in other}
     live = LIVE_EXPLORERS.get(experiment.name)
     return Section(
         f"{experiment.title} ({experiment.name}, {_place(experiment.section)})",
@@ -77,8 +81,7 @@ def _by_seed(runs: Sequence[Run]) -> Table:
 
 def _mushroom(job: Job) -> Explorer:
     data = mushroom.make_data(job.seed, mushroom.QUICK if job.quick else mushroom.FULL)
-    caption = "The decoder runs in this page: a point of the embedding becomes the measurement that belongs there."
-    return explorer(_model(job), data.Y, title="Drag in the embedding, see the measurement", caption=caption)
+    return explorer(_model(job), data.Y, title="Drag in the embedding, see the measurement")
 
 
 def _wifi(job: Job) -> Explorer:

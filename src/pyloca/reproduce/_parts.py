@@ -138,13 +138,14 @@ def plot_all_distances(axes: Axes, title: str, groups: Sequence[Distances], corn
     label(axes, title, "distance in latent space", "distance in embedding")
     axes.set(xlim=(0, 1.03 * longest), ylim=(0, 1.03 * longest))
     box: dict[str, Any] = {
+        "loc": corner,
         "frameon": True,
         "edgecolor": "none",
         "framealpha": 0.85,
         "borderaxespad": 0.1,
         "handlelength": 1.4,
     }
-    axes.legend(loc=corner, markerscale=2.5, labelspacing=0.3, fontsize=8, **box)
+    axes.legend(markerscale=2.5, labelspacing=0.3, fontsize=8, **box)
 
 
 def coloured(axes: Any, points: Array, values: Array, **keywords: Any) -> Any:

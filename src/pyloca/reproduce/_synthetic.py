@@ -102,7 +102,7 @@ def draw_frame(result: Result) -> Figure:
             distances,
             "d  Distances",
             [
-                Distances(f"{name}: {value(result.figures[names[name]].value)}", test.X, embedded[name], REGIONS[name])
+                Distances(value(result.figures[names[name]].value), test.X, embedded[name], REGIONS[name])
                 for name, test in tests.items()
             ],
             "upper left",
