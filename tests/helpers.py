@@ -3,9 +3,11 @@
 import warnings
 
 import numpy as np
+import torch
 
 from pyloca import LOCA, TrustWarning
 from pyloca.geometry import BurstStatistics
+from pyloca.networks import MLP, Standardized
 
 
 def assert_same_up_to_rigid_motion(Z, X, tol):
@@ -108,3 +110,17 @@ def tiny_loca(**options):
     return LOCA(
         **{"n_components": 2, "burst_std": 0.01, "hidden_layers": (8,), "max_iter": 60, "random_state": 0} | options
     )
+
+
+def random_model(n_features=3, d=2, *, hidden=(8, 6), activation="tanh", skip=True, tail=False, seed=0):
+    """A LOCA with random weights and scalings: for what only needs some encoder and some decoder."""
+    random = np.random.RandomState(seed)
+    model = LOCA(n_components=d)
+    model.n_features_in_, model.n_components_ = n_features, d
+    for name, n_in, n_out in (("encoder_", n_features, d), ("decoder_", d, n_features)):
+        network = MLP(n_in, hidden, n_out, activation, skip=skip, linear_tail=tail).double()
+        for parameter in network.parameters():
+            parameter.data = torch.tensor(random.normal(size=tuple(parameter.shape)) / np.sqrt(parameter.shape[-1]))
+        scales = (random.normal(size=n_in), 1.7, random.normal(size=n_out), 0.6)
+        setattr(model, name, Standardized(network, *scales))
+    return model

@@ -110,14 +110,13 @@ def explorer(
         "spacing": _spacing(Z[rows]),
         "low": _pack(Y.min(axis=0), "f8"),
         "high": _pack(Y.max(axis=0), "f8"),
-        "names": [f"y{i}" for i in range(dim)] if names is None else [str(name) for name in names],
-        "named": names is not None,
+        "names": None if names is None else [str(name) for name in names],
         "image_shape": None if image_shape is None else [int(size) for size in image_shape],
         "unit": unit,
     }
     # A cloud of measurements is drawn where an eye can follow it; on a floor every place needs its measurement.
     if kind == "floor" or dim in (2, 3):
-        data["means"] = _pack(Y[rows], "f8" if n * dim <= EXACT else "f4")
+        data["means"] = _pack(Y[rows], "f8" if len(rows) * dim <= EXACT else "f4")
     if kind == "floor":
         data |= _floor(Z, coordinates, walls, motion, rows)
     return Explorer(title, data, caption)

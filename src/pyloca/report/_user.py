@@ -45,17 +45,12 @@ class _Findings:
     stretch: Array  # (N, k)
     error: Array  # of the reconstruction, as part of the data's size
     held_out: NDArray[np.int64] | None  # None: these are not the bursts of the fit
+    diagnostics: Diagnostics  # of the fit when these are its bursts, else of these
     labels: Sequence[str] | None
 
     @property
     def sampled(self) -> bool:
         return bool(np.all(self.floors > 0))
-
-    def diagnostics(self) -> Diagnostics:
-        """Of the fit when these are its bursts, else of these."""
-        if self.held_out is not None:
-            return self.model.diagnostics_
-        return diagnose_fit(self.model.encoder_, self.statistics, self.model.burst_std_)
 
 
 def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = None, name: str = "") -> Page:
@@ -74,7 +69,7 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
     """
     check_is_fitted(model)
     found = _find(model, bursts, labels)
-    warnings = found.diagnostics().warnings
+    warnings = found.diagnostics.warnings
     if found.held_out is None:
         # A doubt about the fit itself does not go away with other data.
         warnings = (*model.diagnostics_.warnings, *(w for w in warnings if w not in model.diagnostics_.warnings))
@@ -115,14 +110,15 @@ def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
     error = np.linalg.norm(model.inverse_transform(Z) - means, axis=1) / size
     same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
     held_out = model.validation_indices_ if same else None
-    return _Findings(model, statistics, spectrum, Z, loss, floors, stretch, error, held_out, labels)
+    checked = model.diagnostics_ if same else diagnose_fit(model.encoder_, statistics, model.burst_std_)
+    return _Findings(model, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
 
 
 # -- sections ---------------------------------------------------------------------------------------------------------
 
 
 def _lead(found: _Findings, warnings: Sequence[str]) -> str:
-    low, high = found.diagnostics().stretch
+    low, high = found.diagnostics.stretch
     verdict = (
         "A check says that this result should not be believed as it stands."
         if warnings
@@ -136,7 +132,7 @@ def _lead(found: _Findings, warnings: Sequence[str]) -> str:
 
 def _overview(found: _Findings) -> Section:
     model, statistics = found.model, found.statistics
-    checked = found.diagnostics()
+    checked = found.diagnostics
     which = "held-out bursts" if found.held_out is not None and len(found.held_out) else "all bursts here"
     rows = [
         ("N, bursts", f"{len(statistics):,}"),

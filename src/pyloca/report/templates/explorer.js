@@ -230,7 +230,7 @@
     };
     const box = three ? [-radius, radius, -radius, radius] : [low[0], high[0], low[1], high[1]];
     const backdrop = new Backdrop();
-    const names = three ? "drag or use the arrow keys to turn" : `${data.names[0]} to the right, ${data.names[1]} up`;
+    const names = three ? "drag or use the arrow keys to turn" : `${explorer.names[0]} to the right, ${explorer.names[1]} up`;
     const view = new View(parent, `Measurement (${names})`, 1, (context, width, height) => {
       const plane = makePlane(box, width, height, three ? 0.02 : 0.08);
       backdrop.paint(context, view, `${turn} ${tilt}`, (behind) =>
@@ -258,16 +258,17 @@
 
   /** Any D: a bar a feature, or a line of many, over the range of the data. */
   function makeBars(parent, data, explorer, update, ratio) {
+    const named = Boolean(data.names);
     const low = unpack(data.low);
     const high = unpack(data.high);
     const [bottom, top] = [Math.min(0, range(low)[0]), Math.max(0, range(high)[1])];
     const many = low.length > BARS;
-    const names = data.names.map((name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name));
+    const names = explorer.names.map((name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name));
     return new View(parent, `Measurement, ${low.length} features`, ratio, (context, width, height) => {
       const [left, right, above] = [46, 8, 12];
       const step = (width - left - right) / low.length;
       // A feature with a name of its own is never skipped while there is room for a line of text.
-      const upright = data.named && !many && widest(context, names) + 6 > step;
+      const upright = named && !many && widest(context, names) + 6 > step;
       const below = upright ? Math.min(110, widest(context, names) + 12) : 24;
       const reach = 0.08 * (top - bottom) || 1; // a decoded value may leave the data
       const toY = (value) => {
@@ -283,7 +284,7 @@
       context.fillRect(left, toY(0), width - left - right, 1);
       context.textAlign = "right";
       context.textBaseline = "middle";
-      for (const value of new Set([bottom, 0, top])) context.fillText(String(Number(value.toPrecision(3))), left - 6, toY(value));
+      for (const value of new Set([bottom, 0, top])) context.fillText(number(Number(value.toPrecision(3))), left - 6, toY(value));
       if (many) {
         context.beginPath();
         explorer.y.forEach((value, i) => context.lineTo(left + (i + 0.5) * step, toY(value)));
@@ -381,6 +382,7 @@
       this.encode = makeNetwork(data.encoder);
       this.decode = makeNetwork(data.decoder);
       this.points = unpackRows(data.points);
+      this.names = data.names || Array.from({ length: data.low.shape[0] }, (_, i) => `y${i}`);
       this.stage = root.querySelector(".stage");
       this.views = [];
       this.lines = {};
@@ -399,9 +401,10 @@
       this.area = make("div", this.stage, { className: "views" });
     }
 
-    addMeasurement(ratio = 0.75) {
+    addMeasurement(ratio) {
       const { data } = this;
-      const maker = data.image_shape ? makeImage : data.names.length === 2 || data.names.length === 3 ? makeScatter : makeBars;
+      const cloud = this.names.length === 2 || this.names.length === 3;
+      const maker = data.image_shape ? makeImage : cloud ? makeScatter : makeBars;
       this.views.push(maker(this.area, data, this, () => this.redraw(), ratio));
     }
 
@@ -424,11 +427,11 @@
         make("dt", readout, { textContent: title });
         this.lines[key] = make("dd", readout, {}, { "data-line": key });
       }
-      if (this.data.names.length > SHORT && this.data.names.length <= BARS) {
+      if (this.names.length > SHORT && this.names.length <= BARS) {
         const details = make("details", this.stage);
-        make("summary", details, { textContent: `All ${this.data.names.length} numbers of the measurement` });
+        make("summary", details, { textContent: `All ${this.names.length} numbers of the measurement` });
         const numbers = make("ul", details, { className: "numbers" });
-        this.numbers = this.data.names.map((textContent) => {
+        this.numbers = this.names.map((textContent) => {
           const item = make("li", numbers);
           make("span", item, { textContent });
           return make("span", item);
@@ -484,10 +487,10 @@
       this.plane = this.addPlane("", d > 1 ? 1 : 0.4, "Embedding. Arrow keys move the point, with Shift ten times as far.", (c, w, h) =>
         this.drawPlane(c, w, h),
       );
-      this.addMeasurement();
+      this.addMeasurement(d > 1 ? 1 : 0.6);
       const dots = this.points.length < data.total ? `${this.points.length} of ${data.total} bursts` : "bursts";
       const legend = [["", dots], ["point", "the point, and its measurement"], ["ring", "encoder of that measurement"]];
-      if (data.names.length > 3 && !data.image_shape) legend.push(["band", "range of the data"]);
+      if (this.names.length > 3 && !data.image_shape) legend.push(["band", "range of the data"]);
       this.addReadout(
         [["z", "point z"], ["y", "decoded measurement"], ["back", "round trip"], ["trust", "trust"]],
         legend,
