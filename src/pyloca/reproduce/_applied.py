@@ -114,12 +114,11 @@ def draw_dimension(result: Result) -> Figure:
         axes.axhline(0, color=COLOURS["black"], linewidth=0.8, linestyle=":")
         last = 2
         for (name, found), (colour, marker) in zip(result.scene["selections"].items(), LOOKS, strict=True):
-            excess = [float(found.excess[d]) for d in found.candidates]
             needed = found.n_components
             text = f"{name}: d = {needed}"
-            axes.plot(found.candidates, excess, color=COLOURS[colour], marker=marker, markersize=5, label=text)
+            axes.plot(found.candidates, found.excess, color=COLOURS[colour], marker=marker, markersize=5, label=text)
             ring: dict[str, Any] = {"s": 170, "facecolor": "none", "edgecolor": COLOURS[colour], "linewidth": 1.8}
-            axes.scatter([needed], [excess[found.candidates.index(needed)]], **ring, zorder=4)
+            axes.scatter([needed], [found.excess[found.candidates.index(needed)]], **ring, zorder=4)
             last = max(last, *found.candidates)
         axes.set_yscale("symlog", linthresh=0.01)
         axes.set(xlim=(0.5, last + 0.5), xticks=range(1, last + 1), xlabel="embedding dimension d")
