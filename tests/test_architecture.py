@@ -19,14 +19,14 @@ SOURCE = Path(pyloca.__file__).parent
 # From the ground up, as docs and code are read: a module imports only what lies on a floor before its own. Modules of
 # one floor do not know each other. "pyloca" is the package's own __init__.
 FLOORS = [
-    {"errors", "_files"},
+    {"errors", "_files", "metrics"},
     {"bursts"},
     {"geometry"},
     {"alignment"},
     {"networks", "objectives"},
     {"diagnostics"},
     {"solvers"},
-    {"estimator", "metrics"},
+    {"estimator"},
     {"modelfile", "selection", "inspection", "matching", "baselines", "datasets"},
     {"pyloca"},
     {"experiments"},
@@ -40,6 +40,9 @@ LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 # (importer, imported): why it may look up. Only inside functions.
 UPWARD_IN_FUNCTIONS = {
     ("estimator", "modelfile"): "LOCA.save and LOCA.load are methods for the user's sake; the work is done a floor up",
+    ("estimator", "selection"): 'n_components="auto" compares fits, a floor up',
+    ("diagnostics", "plots"): "results have a plot() for the user's sake; pictures lie at the top",
+    ("selection", "plots"): "results have a plot() for the user's sake; pictures lie at the top",
     ("baselines", "plots"): "Comparison.plot is a method for the user's sake; pictures lie at the top",
 }
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts, open_bursts
 from pyloca.bursts._container import split_indices
-from pyloca.diagnostics import diagnose_fit, overlap_warning
+from pyloca.diagnostics import Finding, TrustScale, diagnose_fit, whitening
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 from pyloca.networks import ACTIVATIONS, apply_rows
@@ -38,9 +38,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
+    n_components : int or "auto", default=2
         d, the dimension of the embedding. At least the intrinsic dimension k of the bursts; more when the latent
-        manifold is curved (a sphere has k = 2 and needs d = 3).
+        manifold is curved (a sphere has k = 2 and needs d = 3). "auto" takes k where the aligned bursts are flat, else
+        compares fits of k to k + 3 components (`pyloca.selection.select_n_components`).
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
         the σ that the bursts know of (``bursts.burst_std``); where they know none, the square root of the median first
@@ -82,6 +83,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         One record a check.
     diagnostics_ : Diagnostics
         How well held-out bursts were whitened, and what that says.
+    trust_scale_ : TrustScale
+        What ``transform(Y, return_trust=True)`` measures new points by.
     validation_indices_ : (n,)
         Which bursts were held out.
 
@@ -149,7 +152,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit(self, bursts: Data) -> None:
         self._check_parameters()
         raw, statistics = self._read(bursts)
-        d = self._check_dimensions(statistics)
+        d = self._choose_dimensions(raw, statistics)
         known = self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
         sigma = burst_std_from_spectra(statistics.spectra) if known is None else float(known)
         random = check_random_state(self.random_state)
@@ -192,14 +195,24 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_features_in_ = statistics.n_features
         self.validation_indices_ = validation
         self.embedding_ = apply_rows(self.encoder_, statistics.means, d)
-        self.diagnostics_ = diagnose_fit(self.encoder_, statistics, sigma, validation if len(validation) else None)
-        overlap = overlap_warning(statistics.means, apply_rows(self.decoder_, self.embedding_, self.n_features_in_))
-        if overlap and not solution.unfinished and not self.diagnostics_.warnings:
-            self.diagnostics_ = self.diagnostics_.with_warning(overlap)
+        held_out = validation if len(validation) else np.arange(len(statistics))
+        self.diagnostics_ = diagnose_fit(
+            self.encoder_, statistics, sigma, held_out, bursts=raw, restarts=solution.restarts
+        )
+        self.trust_scale_ = TrustScale.calibrate(
+            self.encoder_,
+            self.decoder_,
+            statistics.means[held_out] if raw is None else raw[held_out],
+            self.embedding_[train],
+        )
         if solution.unfinished:
-            self.diagnostics_ = self.diagnostics_.with_warning(
-                f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after {self.n_iter_} "
-                "iterations: the decoder is not trained, and inverse_transform gives noise. Allow more iterations."
+            self.diagnostics_ = self.diagnostics_.with_finding(
+                Finding(
+                    "unfinished",
+                    f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after "
+                    f"{self.n_iter_} iterations: the decoder is not trained, and inverse_transform gives noise. "
+                    "Allow more iterations.",
+                )
             )
 
     def _read(self, bursts: Data) -> tuple[Bursts | None, BurstStatistics]:
@@ -210,14 +223,17 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 )
             return None, bursts.without_noise(self.measurement_noise)
         raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+        most = None if self.n_components == "auto" else int(self.n_components)
         return raw, BurstStatistics.from_bursts(
-            raw, self.intrinsic_dim, max_dim=int(self.n_components), measurement_noise=self.measurement_noise
+            raw, self.intrinsic_dim, max_dim=most, measurement_noise=self.measurement_noise
         )
 
     def _check_parameters(self) -> None:
         """Everything that can be said before the data is read."""
-        if not _is_whole(self.n_components, 1):
-            raise ValueError(f"n_components must be a whole number of at least 1; got {self.n_components!r}.")
+        if self.n_components != "auto" and not _is_whole(self.n_components, 1):
+            raise ValueError(
+                f'n_components must be a whole number of at least 1, or "auto"; got {self.n_components!r}.'
+            )
         if self.burst_std is not None and not _is_positive(self.burst_std):
             raise ValueError(f"burst_std must be a number > 0, or None to estimate it; got {self.burst_std!r}.")
         if self.intrinsic_dim is not None and not _is_whole(self.intrinsic_dim, 1):
@@ -251,8 +267,19 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if module is not None and not isinstance(module, nn.Module):
                 raise ValueError(f"{option} must be an instance of torch.nn.Module, or None; got {module!r}.")
 
-    def _check_dimensions(self, statistics: BurstStatistics) -> int:
-        d, k = int(self.n_components), statistics.intrinsic_dim
+    def _choose_dimensions(self, raw: Bursts | None, statistics: BurstStatistics) -> int:
+        k = statistics.intrinsic_dim
+        if self.n_components == "auto":
+            from pyloca.selection import select_n_components, suggest_n_components
+
+            sigma = raw.burst_std if raw is not None and self.burst_std is None else self.burst_std
+            if suggest_n_components(statistics, burst_std=sigma) == k:
+                return k
+            settings = self.get_params(deep=False) | {"burst_std": sigma, "verbose": 0, "callbacks": ()}
+            for name in ("n_components", "intrinsic_dim", "measurement_noise"):  # the statistics have the last two
+                del settings[name]
+            return select_n_components(statistics, **settings).n_components
+        d = int(self.n_components)
         if d < k:
             raise BurstError(
                 f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
@@ -305,10 +332,32 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # -- using the fit ------------------------------------------------------------------------------------------
 
-    def transform(self, Y: ArrayLike) -> NDArray[np.float64]:
-        """Encode measurements: (n, D) → (n, d), or (n, m, D) → (n, m, d). Rows do not influence each other."""
+    @overload
+    def transform(self, Y: ArrayLike, *, return_trust: Literal[False] = ...) -> NDArray[np.float64]: ...
+
+    @overload
+    def transform(
+        self, Y: ArrayLike, *, return_trust: Literal[True]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+    def transform(
+        self, Y: ArrayLike, *, return_trust: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Encode measurements: (n, D) → (n, d), or (n, m, D) → (n, m, d). Rows do not influence each other.
+
+        With `return_trust` also a number for each point, (n,) or (n, m): the part of held-out measurements that are at
+        least as strange, by their round trip through the decoder and their distance to the training bursts. Evenly
+        spread between 0 and 1 for measurements of the same kind, near 0 for those that lie off the manifold.
+        """
         check_is_fitted(self)
-        return apply_rows(self.encoder_, self._check_points(Y, self.n_features_in_, "Y", (2, 3)), self.n_components_)
+        points = self._check_points(Y, self.n_features_in_, "Y", (2, 3))
+        embedded = apply_rows(self.encoder_, points, self.n_components_)
+        if not return_trust:
+            return embedded
+        flat = points.reshape(-1, self.n_features_in_)
+        training = np.delete(self.embedding_, self.validation_indices_, axis=0)
+        trust = self.trust_scale_.trust(self.decoder_, flat, embedded.reshape(-1, self.n_components_), training)
+        return embedded, trust.reshape(points.shape[:-1])
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Decode embedded points: (n, d) → (n, D)."""
@@ -317,11 +366,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score(self, bursts: Data, y: None = None) -> float:
         """Minus the mean whitening loss tr G − log det G − k of `bursts`: higher is better, 0 is perfect."""
-        check_is_fitted(self)
-        return -diagnose_fit(self.encoder_, self._statistics(bursts), self.burst_std_).whitening_loss
+        statistics = self._read_like(bursts)[1]
+        losses = whitening(self.encoder_, statistics, self.burst_std_).losses
+        return -float(np.average(losses, weights=statistics.weights))
 
-    def _statistics(self, bursts: Data) -> BurstStatistics:
-        """Statistics of bursts that this fitted model is to judge: its D, its k, its noise removed."""
+    def _read_like(self, bursts: Data) -> tuple[Bursts | None, BurstStatistics]:
+        """Bursts of the instrument that the model was fitted to, raw ones (if given so) and their statistics."""
+        check_is_fitted(self)
         if isinstance(bursts, BurstStatistics):
             if bursts.n_features != self.n_features_in_:
                 raise BurstError(_wrong_features("bursts", bursts.n_features, self.n_features_in_))
@@ -329,11 +380,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 raise BurstError(
                     f"the BurstStatistics have k = {bursts.intrinsic_dim}; the model has k = {self.intrinsic_dim_}."
                 )
-            return bursts.without_noise(self.measurement_noise)
+            return None, bursts.without_noise(self.measurement_noise)
         raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
         if raw.n_features != self.n_features_in_:
             raise BurstError(_wrong_features("bursts", raw.n_features, self.n_features_in_))
-        return BurstStatistics.from_bursts(
+        return raw, BurstStatistics.from_bursts(
             raw, self.intrinsic_dim_, measurement_noise=self.measurement_noise, min_bursts=1
         )
 

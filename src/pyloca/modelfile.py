@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pyloca._files import write_atomically
-from pyloca.diagnostics import Diagnostics
+from pyloca.diagnostics import Diagnostics, TrustScale
 from pyloca.errors import ModelFileError
 from pyloca.networks import MLP, Standardized
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_model", "save_model"]
 
-FORMAT, VERSION = "pyloca-model", 1
+FORMAT, VERSION = "pyloca-model", 2
 MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 # Objects that do not go into a file; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
@@ -42,7 +42,12 @@ Arrays = dict[str, NDArray[Any]]
 
 def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model; the file appears whole or not at all."""
-    arrays: Arrays = {"embedding": model.embedding_, "validation_indices": model.validation_indices_}
+    arrays: Arrays = {
+        "embedding": model.embedding_,
+        "validation_indices": model.validation_indices_,
+        "trust_scores": model.trust_scale_.scores,
+    }
+    arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
     networks = {}
     for name in ("encoder", "decoder"):
         module = getattr(model, f"{name}_")
@@ -59,7 +64,8 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
         "parameters": parameters,
         "networks": networks,
         "fitted": {name: getattr(model, name) for name in FITTED},
-        "diagnostics": vars(model.diagnostics_),
+        "diagnostics": model.diagnostics_.to_dict(),
+        "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
     header = json.loads(json.dumps(header, default=_plain))  # as it will be read again
@@ -95,10 +101,9 @@ def load_model(
             setattr(model, f"{name}_", module.eval())
         for name in FITTED:
             setattr(model, name, header["fitted"][name])
-        facts = header["diagnostics"]
-        model.diagnostics_ = Diagnostics(
-            **{**facts, "stretch": tuple(facts["stretch"]), "warnings": tuple(facts["warnings"])}
-        )
+        maps = {name: arrays[f"diagnostics.{name}"] for name in Diagnostics.ARRAYS}
+        model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps)
+        model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
         model.validation_indices_ = arrays["validation_indices"]
     except ModelFileError as error:

@@ -34,12 +34,15 @@ class Alignment:
         F_i, orthonormal rows: where the tangents of burst i, divided by σ, point in the embedding.
     strain : float
         Relative root mean square mismatch of the edges: near 0 when d dimensions hold the surface.
+    strains : (n,)
+        The same of the edges at each burst.
     """
 
     rows: NDArray[np.int64]
     positions: NDArray[np.float64]
     frames: NDArray[np.float64]
     strain: float
+    strains: NDArray[np.float64]
 
 
 def align(
@@ -51,11 +54,14 @@ def align(
     max_bursts: int = MAX_BURSTS,
     random_state: int | np.random.RandomState | None = 0,
     labels: NDArray[np.int64] | None = None,
+    method: str | None = None,
+    denser: int = 1,
 ) -> Alignment:
     """Positions and frames of the bursts, isometric to the latent space up to curvature and noise of the bursts.
 
-    d = k: rotations by the connection Laplacian, positions by a Poisson equation. d > k: landmark geodesic MDS. Both
-    are refined by local/global steps. `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`.
+    method "synchronize" (only for d = k, and then the default): rotations by the connection Laplacian, positions by a
+    Poisson equation. "geodesic" (default for d > k): landmark geodesic MDS. Both are refined by local/global steps.
+    `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`, times `denser`.
     Messages call the bursts by `labels`, or count them from 0.
     """
     if not isinstance(statistics, BurstStatistics):
@@ -72,6 +78,8 @@ def align(
         )
     if burst_std is not None and not 0 < burst_std < np.inf:
         raise BurstError(f"burst_std must be a number > 0; got {burst_std!r}.")
+    if method not in (None, "geodesic") and not (method == "synchronize" and d == k):
+        raise BurstError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
     sigma = burst_std_from_spectra(statistics.spectra) if burst_std is None else burst_std
@@ -80,16 +88,16 @@ def align(
     if len(rows) > max_bursts:
         rows = np.sort(random.permutation(len(rows))[:max_bursts])
         statistics = statistics[rows]
-    graph = connected_graph(statistics, n_neighbors, rows if labels is None else labels[rows])
+    graph = connected_graph(statistics, n_neighbors, rows if labels is None else labels[rows], denser=denser)
     edges = see_edges(statistics, graph, sigma)
     solve = poisson_solver(edges)
-    if d == k:
+    if d == k and method != "geodesic":
         start = integrate(edges, synchronize(statistics, edges, random), solve)
     else:
         start = landmark_mds(graph, d, sigma, random)
-    positions, frames, strain = refine(edges, start, solve, REFINEMENTS)
+    positions, frames, strain, strains = refine(edges, start, solve, REFINEMENTS)
     axes = _principal_axes(positions)
-    return Alignment(rows, positions @ axes, frames @ axes, strain)
+    return Alignment(rows, positions @ axes, frames @ axes, strain, strains)
 
 
 def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -44,29 +44,31 @@ def local_frames(edges: Edges, positions: NDArray[np.float64]) -> NDArray[np.flo
     return polar(moment)
 
 
-def strain(edges: Edges, frames: NDArray[np.float64], positions: NDArray[np.float64]) -> float:
-    """Root mean square of (difference − step) over the edges, relative to the steps."""
+def strain(
+    edges: Edges, frames: NDArray[np.float64], positions: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Root mean square of (difference − step) over the edges, relative to the steps: of all, and at each node (N,)."""
     difference = positions[edges.tails] - positions[edges.heads]
-    wrong = total = 0.0
+    wrong, total = np.zeros(edges.n_nodes), np.zeros(edges.n_nodes)
     for steps, ends in ((edges.from_head, edges.heads), (edges.from_tail, edges.tails)):
         step = np.einsum("ek,ekd->ed", steps, frames[ends])
-        wrong += float(edges.weights @ np.square(difference - step).sum(axis=1))
-        total += float(edges.weights @ np.square(step).sum(axis=1))
-    return float(np.sqrt(wrong / total))
+        wrong += np.bincount(ends, edges.weights * np.square(difference - step).sum(axis=1), edges.n_nodes)
+        total += np.bincount(ends, edges.weights * np.square(step).sum(axis=1), edges.n_nodes)
+    return float(np.sqrt(wrong.sum() / total.sum())), np.sqrt(wrong / np.maximum(total, np.finfo(float).tiny))
 
 
 def refine(
     edges: Edges, positions: NDArray[np.float64], solve: Solver, max_iter: int, tol: float = 1e-4
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Local/global steps until the strain falls by less than `tol` of itself; (positions, frames, strain)."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float64]]:
+    """Local/global steps until the strain falls by less than `tol` of itself; (positions, frames, strain, strains)."""
     frames = local_frames(edges, positions)
-    best = strain(edges, frames, positions)
+    best, by_node = strain(edges, frames, positions)
     for _ in range(max_iter):
         positions = integrate(edges, frames, solve)
         frames = local_frames(edges, positions)
-        now = strain(edges, frames, positions)
+        now, by_node = strain(edges, frames, positions)
         if best - now < tol * best:
             best = min(best, now)
             break
         best = now
-    return positions, frames, best
+    return positions, frames, best, by_node

@@ -146,7 +146,7 @@ def fit(
         "burst_std": model.burst_std_,
         "iterations": model.n_iter_,
         "converged": model.converged_,
-        "diagnostics": vars(model.diagnostics_),
+        "diagnostics": model.diagnostics_.to_dict(),
     }
     if as_json:
         click.echo(json.dumps(facts, indent=2))

@@ -1,11 +1,17 @@
 """What one burst tells locally: mean, tangents, count and noise; and which bursts are neighbours."""
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
-from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.geometry._spectra import (
+    BurstSpectra,
+    burst_std_from_spectra,
+    intrinsic_dim_from_spectra,
+    noise_from_spectra,
+)
 from pyloca.geometry._statistics import BurstStatistics
 
 __all__ = [
     "BurstGraph",
+    "BurstSpectra",
     "BurstStatistics",
     "JointMahalanobis",
     "burst_std_from_spectra",

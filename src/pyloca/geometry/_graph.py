@@ -130,16 +130,20 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
 
 
 def connected_graph(
-    statistics: BurstStatistics, n_neighbors: int | None = None, rows: NDArray[np.int64] | None = None
+    statistics: BurstStatistics,
+    n_neighbors: int | None = None,
+    rows: NDArray[np.int64] | None = None,
+    *,
+    denser: int = 1,
 ) -> BurstGraph:
-    """The neighbour graph, denser where the default (4 k + 2, on a curve 20) leaves a gap of the sampling.
+    """The neighbour graph, denser where the default (4 k + 2, on a curve 20, times `denser`) leaves a gap.
 
     A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
     way from either of its ends to the tenth neighbour there; what only longer ones would join lies apart. `rows` are
     the numbers that a message calls the bursts by.
     """
     k = statistics.intrinsic_dim
-    start = n_neighbors or (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
+    start = n_neighbors or denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
     for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):
         graph = _without_bridges(mahalanobis_graph(statistics, n))
         adjacency = graph.adjacency()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.errors import BurstError
 
-__all__ = ["burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
+__all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
 
 # A measurement that stretches one direction seven times more than another has eigenvalues 50 apart, while curvature and
 # noise usually lie lower still. When all D eigenvalues may be tangent, only a larger drop than this counts as a floor.
@@ -17,6 +19,53 @@ CLEAR_GAP = 50.0
 CERTAIN_GAP = 1000.0
 # A stretch of two between neighbouring tangents; when no drop exceeds its square, the tangents go on.
 NO_GAP = 4.0
+# Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
+CURVED_GROWTH = 1.0
+# Noise fills at least so many directions evenly. Fewer could as well be tangents of equal length.
+NOISE_DIRECTIONS = 4
+UNEVEN = 1.2  # beyond the edge of the spectrum of pure noise
+
+
+@dataclass(frozen=True)
+class BurstSpectra:
+    """Spectra of bursts, and how each principal direction grows with the radius of the burst.
+
+    Attributes
+    ----------
+    values : (n, r)
+        Leading eigenvalues of the covariance of each burst, r ≤ min(D, M − 1).
+    growth : (n, r)
+        Mean over the points of u_j² ρ², u_j the coordinate along direction j and ρ the radius in the directions before
+        it, all of unit variance, divided by its value for independent ones. A tangent is independent of those before
+        it, and so is noise: 1. Curvature is quadratic in the tangents: u_j² grows with ρ⁴, and this is 1 + 4 / j.
+    counts : (n,)
+    n_features : int
+    """
+
+    values: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    n_features: int
+
+    @classmethod
+    def empty(cls, counts: NDArray[np.int64], n_features: int) -> BurstSpectra:
+        """Room for bursts of these lengths."""
+        shape = (len(counts), min(n_features, int(counts.min()) - 1))
+        return cls(np.empty(shape), np.empty(shape), counts.astype(np.float64), n_features)
+
+    def add(self, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
+        """Fill in the spectra of bursts (b, M, D)."""
+        m, rank = block.shape[1], self.values.shape[1]
+        left, singular, _ = np.linalg.svd(block - block.mean(axis=1, keepdims=True), full_matrices=False)
+        self.values[rows] = np.square(singular[:, :rank]) / (m - 1)
+        squares = np.square(left[:, :, :rank])
+        before = np.cumsum(squares, axis=2) - squares
+        # Σ over points of two independent squares is 1 / (M + 2), so this is 1 for each direction before.
+        together = (m + 2) * np.einsum("bpj,bpj->bj", squares, before)
+        self.growth[rows] = together / np.maximum(np.arange(rank), 1)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> BurstSpectra:
+        return BurstSpectra(self.values[rows], self.growth[rows], self.counts[rows], self.n_features)
 
 
 def burst_std_from_spectra(spectra: NDArray[np.float64]) -> float:
@@ -24,20 +73,36 @@ def burst_std_from_spectra(spectra: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.median(spectra[:, 0])))
 
 
-def intrinsic_dim_from_spectra(spectra: NDArray[np.float64], n_features: int, max_dim: int) -> int:
-    """k, where the median spectrum drops: the first drop that is certain, else the largest, at or before `max_dim`.
+def intrinsic_dim_from_spectra(
+    spectra: BurstSpectra | NDArray[np.float64], n_features: int, max_dim: int | None = None
+) -> int:
+    """k, where the median spectrum drops to curvature or noise, at or before `max_dim`.
 
-    `spectra` (N, r) has the leading eigenvalues of each burst, r ≤ min(D, M − 1). When all D eigenvalues are tangent
-    there is no floor to drop to; then k = min(D, `max_dim`) unless an earlier drop exceeds `CLEAR_GAP`.
+    Tangents end at the first drop that is certain; at the first direction that is curvature (it grows with the radius
+    of the burst) or that begins an even floor of noise; else at the largest drop. `spectra` are a `BurstSpectra`, or
+    (N, r) eigenvalues alone. When all D eigenvalues are tangent there is no floor to drop to; then k = min(D,
+    `max_dim`) unless an earlier drop exceeds `CLEAR_GAP`.
     """
-    rank = spectra.shape[1]
-    level = np.median(spectra, axis=0)
+    values = spectra.values if isinstance(spectra, BurstSpectra) else spectra
+    rank = values.shape[1]
+    level = np.median(values, axis=0)
     level = np.maximum(level, max(level[0] * np.finfo(float).eps ** 2, np.finfo(float).tiny))
-    last = min(rank, max_dim)
+    last = min(rank, n_features if max_dim is None else max_dim)
     drops = level[:last][: rank - 1] / level[1 : last + 1]  # drops[j] lies between eigenvalues j + 1 and j + 2
-    certain = np.flatnonzero(drops > CERTAIN_GAP)
-    if len(certain):
-        return int(certain[0]) + 1
+    ends = drops > CERTAIN_GAP
+    noise = np.zeros(len(drops), dtype=bool)
+    if isinstance(spectra, BurstSpectra):
+        noise = _even_floor(spectra, level)[: len(drops)]
+        curved = spectra.growth.mean(axis=0)[1 : last + 1] > 1 + CURVED_GROWTH / np.arange(1, len(drops) + 1)
+        ends |= (drops > NO_GAP) & (noise | curved)
+    if ends.any():
+        return int(np.argmax(ends)) + 1
+    if rank > last and drops.max() < NO_GAP and noise[-1]:
+        raise BurstError(
+            f"noise of the instrument hides the bursts: their eigenvalues from number {last + 1} on are as even as "
+            f"those of noise, and those before are hardly larger (median {level[: last + 1]}). Take larger bursts, or "
+            "the mean of several readings."
+        )
     if rank > last and drops.max() < NO_GAP:
         raise BurstError(
             f"the first {last + 1} eigenvalues of the bursts are nearly equal (median {level[: last + 1]}), so they "
@@ -45,12 +110,25 @@ def intrinsic_dim_from_spectra(spectra: NDArray[np.float64], n_features: int, ma
         )
     if len(drops) and (rank > last or drops.max() > CLEAR_GAP):
         return int(np.argmax(drops)) + 1
-    if rank < n_features and rank < max_dim:
+    if rank < min(n_features, n_features if max_dim is None else max_dim):
         raise BurstError(
             f"the bursts have {rank + 1} points, which span {rank} directions, and no noise floor is visible among "
             f"them, so their intrinsic dimension is unknown. Take more points a burst or give intrinsic_dim."
         )
     return last
+
+
+def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether direction 2, 3, … r and all that follow are as even as noise."""
+    rank = len(level)
+    before = np.arange(1, rank)
+    directions = spectra.n_features - before  # that would hold noise
+    freedom = np.median(spectra.counts) - 1
+    rest = np.cumsum(level[::-1])[::-1][1:] / (rank - before)  # mean of this eigenvalue and all that follow
+    # Marchenko and Pastur: the largest eigenvalue of noise in p directions, n degrees of freedom, over their mean
+    edge = np.square(1 + np.sqrt(directions / freedom)) / np.maximum(1, directions / freedom)
+    many = np.minimum(directions, rank - before) >= NOISE_DIRECTIONS
+    return many & (level[1:] < UNEVEN * edge * rest)
 
 
 def noise_from_spectra(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._spectra import intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra, noise_from_spectra
 
 __all__ = ["BurstStatistics"]
 
@@ -87,7 +87,7 @@ class BurstStatistics:
         if len(negative):
             raise BurstError(f"covariance {negative[0]} has the negative eigenvalue {values[negative[0], -1]:.3g}.")
         values = np.maximum(values, 0)
-        k = _check_k(intrinsic_dim_from_spectra(values, dim, dim) if intrinsic_dim is None else intrinsic_dim, dim)
+        k = _check_k(intrinsic_dim_from_spectra(values, dim) if intrinsic_dim is None else intrinsic_dim, dim)
         tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
         out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1))
         out._refuse_flat_bursts()
@@ -226,13 +226,11 @@ def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             _refuse_short(counts, 1)
         step = max(1, len(bursts) // PROBE)
         probe = bursts[np.arange(0, len(bursts), step)]
-        rank = min(dim, int(counts.min()) - 1)
-        spectra = np.empty((len(probe), rank))
+        spectra = BurstSpectra.empty(probe.counts, dim)
         for rows, block in probe.blocks():
             _refuse_bad_values(rows * step, block)
-            centred = block - block.mean(axis=1, keepdims=True)
-            spectra[rows] = np.square(np.linalg.svd(centred, compute_uv=False))[:, :rank] / (block.shape[1] - 1)
-        k = intrinsic_dim_from_spectra(spectra, dim, min(max_dim or dim, dim))
+            spectra.add(rows, block)
+        k = intrinsic_dim_from_spectra(spectra, dim, max_dim)
     _refuse_short(counts, k)
     return k
 

@@ -4,6 +4,13 @@ Figures are made with matplotlib's object-oriented interface, so neither pyplot 
 the extra ``pyloca[report]``.
 """
 
+from pyloca.plots._choices import (
+    plot_agreement,
+    plot_burst_std,
+    plot_component_selection,
+    plot_intrinsic_dim,
+    plot_shuffle_test,
+)
 from pyloca.plots._figures import (
     COLOURS,
     Scene,
@@ -21,11 +28,16 @@ __all__ = [
     "MOST_AXES",
     "Scene",
     "overview",
+    "plot_agreement",
+    "plot_burst_std",
     "plot_comparison",
+    "plot_component_selection",
     "plot_distances",
     "plot_errors",
     "plot_inspection",
+    "plot_intrinsic_dim",
     "plot_map",
+    "plot_shuffle_test",
     "plot_spectrum",
     "plot_training",
     "plot_whitening",

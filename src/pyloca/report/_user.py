@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca.bursts import Bursts, open_bursts
-from pyloca.diagnostics import Diagnostics, diagnose_fit, whiten_bursts
+from pyloca.diagnostics import Diagnostics, diagnose_fit, whitening
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data
 from pyloca.geometry import BurstStatistics
@@ -93,17 +93,18 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
 
 def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
     if isinstance(bursts, BurstStatistics):
-        statistics = model._statistics(bursts)
+        statistics = model._read_like(bursts)[1]
         spectrum = np.median(statistics.spectra, axis=0)
     else:
         raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
-        statistics = model._statistics(raw)
+        statistics = model._read_like(raw)[1]
         spectrum = median_spectrum(raw)
     if labels is not None and len(labels) != len(statistics):
         raise BurstError(f"there are {len(labels)} labels for {len(statistics)} bursts; give one for each.")
     means = statistics.means
     Z = model.transform(means)
-    loss, floors, stretch = whiten_bursts(model.encoder_, statistics, model.burst_std_)
+    white = whitening(model.encoder_, statistics, model.burst_std_)
+    loss, floors, stretch = white.losses, white.floors, white.stretches
     if np.median(loss) < NOT_RANDOM * np.median(floors):
         floors = np.zeros_like(floors)
     size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0

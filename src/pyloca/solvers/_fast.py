@@ -1,7 +1,8 @@
 """The fast solver: seconds, no learning rate, no collapsed or folded run.
 
 1. *Fit* the encoder to positions and frames of the alignment, smoothly.
-2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as held-out bursts gain by it.
+2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as held-out bursts gain by it. An
+   encoder that comes out folded or collapsed is given up, and another alignment tried.
 3. *Decode*: the same for the decoder, on values and tangents.
 All by L-BFGS with a Gauss–Newton preconditioner, on `BurstStatistics` alone.
 """
@@ -10,17 +11,20 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyloca.alignment import align
+from pyloca.alignment import Alignment, align
+from pyloca.diagnostics import MANY_APART, Whitening, embedding_fault, overlapping
 from pyloca.errors import ConvergenceError
+from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
 from pyloca.solvers._monitor import Monitor, StopTraining
@@ -48,6 +52,8 @@ TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
 STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then sees all
 FINISH_ITERATIONS = 100
 PROBES = 450  # bursts that shape the preconditioner
+# Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
+STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
 
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
@@ -74,6 +80,18 @@ class _Task:
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
 
 
+@dataclass
+class _Encoder:
+    """An encoder on its way, with the data in its units."""
+
+    network: nn.Module
+    kernel: PushforwardKernel
+    out_scale: float
+    train: Tensor  # (1 + k, n, D)
+    held_out: Tensor
+    score: float = np.inf
+
+
 class _FastSolver:
     def __init__(self, problem: Problem, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
@@ -83,6 +101,7 @@ class _FastSolver:
         self.tol = 1e-2 if problem.tol is None else problem.tol
         self.iteration = 0
         self.converged = True
+        self.restarts: list[str] = []
         # Without held-out bursts the training bursts stand in for them.
         self.held_out = problem.validation if len(problem.validation) else problem.train
 
@@ -90,36 +109,91 @@ class _FastSolver:
         problem = self.problem
         statistics, d = problem.statistics, problem.n_components
         trained = statistics[problem.train]
-        start = align(trained, d, burst_std=problem.burst_std, random_state=self.random, labels=problem.train)
-        self.out_scale = float(np.sqrt(np.square(start.positions).sum(axis=1).mean() / d))
         self.shift = trained.means.mean(axis=0)
         spread = np.square(trained.means - self.shift).sum(axis=1).mean()
         self.scale = float(np.sqrt(spread / statistics.n_features))
         self.monitor.expect(min(self.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
-        encoder = self._network(problem.encoder, statistics.n_features, d, problem.activation)
         decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
-        encoder_kernel, decoder_kernel = make_kernel(encoder), make_kernel(decoder)
-        train, held_out = self._stack(problem.train), self._stack(self.held_out)
+        best: _Encoder | None = None
         unfinished = ""
         try:
-            targets = np.concatenate([start.positions[None] / self.out_scale, start.frames.transpose(1, 0, 2)])
-            aligned = train[:, torch.as_tensor(start.rows)].contiguous()
-            self._fit("encoder", encoder_kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs)
-            self._descend(self._whitening(encoder_kernel, train, held_out))
-            self._descend(self._decoding(encoder_kernel, decoder_kernel, train, held_out))
+            for start in self._starts(trained):
+                tried = self._encoder(start)
+                best = tried if best is None else best
+                tried.score = self._train(tried, start)
+                best = min(best, tried, key=lambda encoder: encoder.score)
+                fault = self._fault(tried, trained)
+                if not fault:
+                    break
+                self._give_up(fault)
+            assert best is not None
+            self._descend(self._decoding(best, make_kernel(decoder)))
         except StopTraining:
             self.converged = False
             if self.monitor.stage != "decode":
                 unfinished = self.monitor.stage
+        assert best is not None  # there is a start, or an error before
         # Whitening leaves the origin free; the embedding of the training bursts is centred there.
-        centre = _forward_all(encoder_kernel, train)[0].mean(dim=0).cpu().numpy()
+        centre = _forward_all(best.kernel, best.train)[0].mean(dim=0).cpu().numpy()
         return Solution(
-            Standardized(encoder, self.shift, self.scale, -self.out_scale * centre, self.out_scale),
-            Standardized(decoder, np.zeros(d), self.out_scale, self.shift, self.scale),
+            Standardized(best.network, self.shift, self.scale, -best.out_scale * centre, best.out_scale),
+            Standardized(decoder, np.zeros(d), best.out_scale, self.shift, self.scale),
             self.converged,
             unfinished,
+            tuple(self.restarts),
         )
+
+    # -- starts -------------------------------------------------------------------------------------------------
+
+    def _starts(self, trained: BurstStatistics) -> Iterator[Alignment]:
+        """Alignments that do not lie on themselves; the first one when all do, for then the data is at fault."""
+        first, usable = None, False
+        for options in STARTS:
+            start = align(
+                trained,
+                self.problem.n_components,
+                burst_std=self.problem.burst_std,
+                random_state=self.random,
+                labels=self.problem.train,
+                **options,
+            )
+            first = start if first is None else first
+            if overlapping(start.positions, trained[start.rows], self.problem.burst_std) > MANY_APART:
+                continue
+            if first is not start and not usable:
+                self._give_up("folded")
+            usable = True
+            yield start
+        if first is not None and not usable:
+            yield first
+
+    def _give_up(self, fault: str) -> None:
+        self.restarts.append(fault)
+        if self.problem.max_iter is None:
+            self.budget += MAX_ITER
+        self.monitor.record(f"restart after a {fault} fit", self.iteration)
+
+    def _encoder(self, start: Alignment) -> _Encoder:
+        problem = self.problem
+        dim, d = problem.statistics.n_features, problem.n_components
+        out_scale = float(np.sqrt(np.square(start.positions).sum(axis=1).mean() / d))
+        network = self._network(problem.encoder, dim, d, problem.activation)
+        train, held_out = (self._stack(rows, out_scale) for rows in (problem.train, self.held_out))
+        return _Encoder(network, make_kernel(network), out_scale, train, held_out)
+
+    def _train(self, encoder: _Encoder, start: Alignment) -> float:
+        """Fit the alignment, then whiten; the held-out score."""
+        targets = np.concatenate([start.positions[None] / encoder.out_scale, start.frames.transpose(1, 0, 2)])
+        aligned = encoder.train[:, torch.as_tensor(start.rows)].contiguous()
+        self._fit("encoder", encoder.kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs)
+        return self._descend(self._whitening(encoder))
+
+    def _fault(self, encoder: _Encoder, trained: BurstStatistics) -> str:
+        output = _forward_all(encoder.kernel, encoder.train).cpu()
+        embedding = encoder.out_scale * output[0].numpy()
+        white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), trained.counts)
+        return embedding_fault(white, trained, self.problem.burst_std)
 
     # -- networks and data in unit size -------------------------------------------------------------------------
 
@@ -134,12 +208,12 @@ class _FastSolver:
     def _tensor(self, array: NDArray[np.float64]) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self.problem.device).contiguous()
 
-    def _stack(self, rows: NDArray[np.int64]) -> Tensor:
+    def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Means and tangents in units of the data, the tangents such that pushed ones are T_i: (1 + k, n, D)."""
         statistics, problem = self.problem.statistics, self.problem
         stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
         stack[0] = (statistics.means[rows] - self.shift) / self.scale
-        unit = self.out_scale / (self.scale * problem.burst_std)
+        unit = out_scale / (self.scale * problem.burst_std)
         for axis in range(statistics.intrinsic_dim):
             np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
         return self._tensor(stack)
@@ -165,7 +239,7 @@ class _FastSolver:
                     break
             decay = DECAY_RATIOS[0] * _Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
-    def _whitening(self, kernel: PushforwardKernel, train: Tensor, held_out: Tensor) -> _Task:
+    def _whitening(self, encoder: _Encoder) -> _Task:
         """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
         statistics = self.problem.statistics
         trained, held = statistics[self.problem.train], statistics[self.held_out]
@@ -186,13 +260,23 @@ class _FastSolver:
             value = likelihood_pushed_with_gradient(output[1:])[0]
             return float((held_weights * torch.minimum(value, caps)).mean())
 
-        return _Task("whiten", kernel, train, held_out, loss, rows, score, WHITEN_ITERATIONS, DECAY_RATIOS, self.tol)
+        return _Task(
+            "whiten",
+            encoder.kernel,
+            encoder.train,
+            encoder.held_out,
+            loss,
+            rows,
+            score,
+            WHITEN_ITERATIONS,
+            DECAY_RATIOS,
+            self.tol,
+        )
 
-    def _decoding(
-        self, encoder: PushforwardKernel, decoder: PushforwardKernel, train: Tensor, held_out: Tensor
-    ) -> _Task:
+    def _decoding(self, encoder: _Encoder, decoder: PushforwardKernel) -> _Task:
         """γ(ρ(μ_i)) ≈ μ_i and T_i pushed through γ ≈ A_i."""
-        inputs, held_inputs = (_forward_all(encoder, stack) for stack in (train, held_out))
+        train, held_out = encoder.train, encoder.held_out
+        inputs, held_inputs = (_forward_all(encoder.kernel, stack) for stack in (train, held_out))
         centre = inputs[0].mean(dim=0)
         inputs[0] -= centre
         held_inputs[0] -= centre
@@ -222,7 +306,7 @@ class _FastSolver:
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def _descend(self, task: _Task) -> None:
+    def _descend(self, task: _Task) -> float:
         """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
         n = task.train.shape[1]
         rows = self._subset(n)
@@ -255,6 +339,7 @@ class _FastSolver:
         if len(rows) < n:
             best_theta = self._finish(task, best_theta, best_decay)
         task.kernel.load(best_theta)
+        return float(best_score)
 
     def _subset(self, n: int) -> NDArray[np.int64]:
         return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])

@@ -42,10 +42,11 @@ class Solution:
     """Trained networks, in measurement units at one end and latent units at the other.
 
     `converged` is False when `max_iter` or a callback ended the training; `unfinished` is then the stage in which it
-    did, if that was before the decoder was trained.
+    did, if that was before the decoder was trained. `restarts` says what was wrong with the starts that were given up.
     """
 
     encoder: nn.Module
     decoder: nn.Module
     converged: bool
     unfinished: str = ""
+    restarts: tuple[str, ...] = ()

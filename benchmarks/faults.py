@@ -1,0 +1,247 @@
+"""Faults planted in data, one a function, that a fit must notice; and clean data on which it must keep quiet."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+
+from benchmarks.tables import print_table, write_results
+from benchmarks.unseen import Measurement, cube, smooth_map, swiss_roll_with_hole
+from pyloca import LOCA, TrustWarning, datasets
+from pyloca.alignment import Alignment, align
+from pyloca.bursts import Bursts
+from pyloca.datasets import Dataset
+from pyloca.errors import BurstError
+from pyloca.metrics import stress
+from pyloca.solvers import _fast
+
+N, M, STD = 1500, 60, 0.01
+
+
+def plant(
+    name: str,
+    seed: int,
+    *,
+    std: float = STD,
+    n_points: int = M,
+    n_features: int = 5,
+    roots: np.ndarray | None = None,
+    X: np.ndarray | None = None,
+    measure: Measurement | None = None,
+) -> Dataset:
+    """Bursts x + σ ε R(x) of a unit square (or X) through a random smooth map (or `measure`)."""
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(N, 2)) if X is None else X
+    measure = smooth_map(X.shape[1], n_features, random) if measure is None else measure
+    steps = std * random.standard_normal((len(X), n_points, X.shape[1]))
+    if roots is not None:
+        steps = steps @ roots
+    bursts = Bursts(measure((X[:, None] + steps).reshape(-1, X.shape[1])).reshape(len(X), n_points, -1))
+    return Dataset(name, X, measure(X), bursts, std, X.shape[1], X.shape[1], measure)
+
+
+def square(seed: int) -> np.ndarray:
+    return np.random.RandomState(1000 + seed).uniform(size=(N, 2))
+
+
+def two_sizes(seed: int) -> Dataset:
+    X = square(seed)
+    factor = np.where(X[:, 0] > 0.5, 2.0, 1.0)
+    return plant("σ twice as large in one half", seed, X=X, roots=factor[:, None, None] * np.eye(2))
+
+
+def turning(seed: int) -> Dataset:
+    X = square(seed)
+    angle = np.pi * X[:, 0]
+    turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(-1, 2, 2)
+    roots = turn @ np.diag([3**0.5, 3**-0.5]) @ turn.transpose(0, 2, 1)
+    return plant("anisotropy 3:1 that turns", seed, X=X, roots=roots)
+
+
+def outliers(seed: int) -> Dataset:
+    """One burst in ten has the shape of another one, three times too large or too small."""
+    data = plant("10 % outlier bursts", seed)
+    random = np.random.RandomState(2000 + seed)  # LOCA(random_state=seed) must not draw the same numbers
+    points = data.bursts.to_array().copy()
+    chosen = random.permutation(N)[: N // 10]
+    means = points[chosen].mean(axis=1, keepdims=True)
+    other = points[random.permutation(N)[: len(chosen)]]
+    factor = 3.0 ** random.choice([-1, 1], size=(len(chosen), 1, 1))
+    points[chosen] = means + factor * (other - other.mean(axis=1, keepdims=True))
+    return dataclasses.replace(data, bursts=Bursts(points), extras={"outliers": chosen})
+
+
+def crossing(seed: int) -> Dataset:
+    """A sheet bent to a loop that runs through itself: equal readings, different tangents."""
+    X = square(seed) * [3.0, 1.0] - [1.5, 0.0]
+
+    def measure(x: np.ndarray) -> np.ndarray:
+        t = x[:, 0]
+        return np.stack([t**2 - 1, t * (t**2 - 1), x[:, 1]], axis=1)
+
+    return plant("sheets that cross", seed, X=X, measure=measure)
+
+
+def shuffled(seed: int) -> Dataset:
+    data = plant("shuffled bursts", seed)
+    points = data.bursts.to_array()
+    means = points.mean(axis=1, keepdims=True)
+    order = np.random.RandomState(2000 + seed).permutation(N)
+    return dataclasses.replace(data, bursts=Bursts(means + (points - means)[order]))
+
+
+def four_points(seed: int) -> Dataset:
+    return plant("M = 4", seed, n_points=4)
+
+
+def noisy(seed: int) -> Dataset:
+    """Ambient noise as large as a burst along its tangents, on average."""
+    data = plant("heavy ambient noise", seed, n_features=8)
+    points = data.bursts.to_array()
+    random = np.random.RandomState(2000 + seed)
+    size = np.sqrt(points.var(axis=1).sum(axis=1).mean() / 2)
+    return dataclasses.replace(data, bursts=Bursts(points + size * random.standard_normal(points.shape)))
+
+
+def pieces(seed: int) -> Dataset:
+    X = square(seed)
+    X[:, 0] = np.where(X[:, 0] < 0.5, 0.6 * X[:, 0], 0.4 + 0.6 * X[:, 0])
+    return plant("disconnected data", seed, X=X)
+
+
+def curved(seed: int) -> Dataset:
+    data = datasets.sphere(random_state=seed)
+    return dataclasses.replace(data, name="curved latent space, d = k", n_components=2)
+
+
+def large_bursts(seed: int) -> Dataset:
+    return plant("bursts too large for f", seed, std=0.3)
+
+
+FAULTS = {
+    "uneven_size": two_sizes,
+    "uneven_shape": turning,
+    "outliers": outliers,
+    "crossing": crossing,
+    "unrelated": shuffled,
+    "few_points": four_points,
+    "noise": noisy,
+    "pieces": pieces,
+    "curved": curved,
+    "large_bursts": large_bursts,
+}
+# faults that are refused before training, by a word of the message
+REFUSED = {"pieces": "pieces that do not touch", "noise": "noise"}
+STARTS = ("collapsed", "folded")
+CLEAN = {
+    "mushroom": lambda seed: datasets.mushroom(random_state=seed),
+    "frame": lambda seed: datasets.frame(random_state=seed),
+    "sphere": lambda seed: datasets.sphere(random_state=seed),
+    "wifi": lambda seed: datasets.wifi(random_state=seed),
+    "Swiss roll": swiss_roll_with_hole,
+    "3-d cube": cube,
+}
+
+
+def fit(data: Dataset, seed: int) -> LOCA:
+    return LOCA(n_components=data.n_components, burst_std=data.burst_std, random_state=seed).fit(data.bursts)
+
+
+def verdict(data: Dataset, seed: int) -> str:
+    """The name of the first thing that is wrong; "" when nothing is."""
+    try:
+        found = fit(data, seed).diagnostics_.findings
+    except BurstError as error:
+        message = str(error)
+        return next((name for name, word in REFUSED.items() if word in message), message)
+    return found[0].name if found else ""
+
+
+@contextmanager
+def bad_start(kind: str, *, only_start: bool) -> Iterator[None]:
+    """The first alignment that the solver makes is folded, or squeezed flat; `only_start`: it makes no other."""
+    made = 0
+
+    def spoiled(*args: Any, **options: Any) -> Alignment:
+        nonlocal made
+        made += 1
+        start = align(*args, **options)
+        if made > 1:
+            return start
+        positions, frames = start.positions.copy(), start.frames.copy()
+        if kind == "folded":
+            flipped = positions[:, 0] < 0
+            positions[flipped, 0] *= -1
+            frames[flipped, :, 0] *= -1
+        else:
+            positions[:, -1] *= 1e-3
+            frames[:, :, -1] *= 1e-3
+        return dataclasses.replace(start, positions=positions, frames=frames)
+
+    with (
+        mock.patch.object(_fast, "align", spoiled),
+        mock.patch.object(_fast, "STARTS", _fast.STARTS[:1] if only_start else _fast.STARTS),
+    ):
+        yield
+
+
+def planted_start(kind: str, seed: int) -> str:
+    """What is said of a fit that can only begin badly."""
+    data = plant(f"{kind} start", seed)
+    with bad_start(kind, only_start=True):
+        return verdict(data, seed)
+
+
+def recovery(kind: str, seed: int) -> str:
+    """Whether a bad start is given up and the fit is good: "recovered" then."""
+    data = plant(f"{kind} start", seed)
+    with bad_start(kind, only_start=False):
+        model = fit(data, seed)
+    if model.diagnostics_.findings:
+        return model.diagnostics_.findings[0].name
+    good = stress(data.X, model.embedding_) < 0.01 * float(data.X.var(axis=0).sum())
+    return "recovered" if good else "wrong and unnoticed"
+
+
+def judge(what: str, seed: int) -> str:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", TrustWarning)
+    kind, _, name = what.partition(": ")
+    if kind == "start":
+        return planted_start(name, seed)
+    if kind == "recovery":
+        return recovery(name, seed)
+    return verdict((FAULTS if kind == "fault" else CLEAN)[name](seed), seed)
+
+
+def expected() -> dict[str, tuple[str, ...]]:
+    """What each case may be called."""
+    cases = {f"fault: {name}": (name,) for name in FAULTS}
+    cases |= {f"start: {kind}": ("collapsed", "folded") if kind == "collapsed" else (kind,) for kind in STARTS}
+    cases |= {f"recovery: {kind}": ("recovered",) for kind in STARTS}
+    return cases | {f"clean: {name}": ("",) for name in CLEAN}
+
+
+def run(seeds: list[int], only: str = "") -> bool:
+    results = {}
+    for what, names in expected().items():
+        if only and not any(part in what for part in only.split(",")):
+            continue
+        found = Parallel(n_jobs=-1)(delayed(judge)(what, seed) for seed in seeds)
+        right = sum(name in names for name in found)
+        wrong = sorted({name or "nothing" for name in found if name not in names})
+        results[what] = {"expected": list(names), "right": right, "of": len(seeds), "else": wrong}
+        print(f"{what}: {right} of {len(seeds)} {' '.join(wrong)}", flush=True)
+    rows = [(what, f"{facts['right']} of {facts['of']}", ", ".join(facts["else"])) for what, facts in results.items()]
+    print_table("named rightly", ("case", "right", "otherwise called"), rows)
+    if not only:
+        write_results("faults", {"rows": results, "seed_list": seeds})
+    return all(facts["right"] == facts["of"] for facts in results.values())

@@ -1,0 +1,331 @@
+"""Why a fit is bad, by name. One function a cause; each gives a `Finding` or None.
+
+The threshold of each lies between what clean data and planted faults show (``python -m benchmarks faults``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from pyloca.alignment import Alignment, align
+from pyloca.bursts import Bursts
+from pyloca.diagnostics._checks import (
+    COLLAPSED,
+    LEAST_LOST,
+    MANY_APART,
+    MANY_LOST,
+    lost_bursts,
+    overlapping,
+    sample_rows,
+)
+from pyloca.diagnostics._report import Finding
+from pyloca.diagnostics._whitening import Whitening
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstGraph, BurstSpectra, BurstStatistics, mahalanobis_graph
+from pyloca.networks import apply_rows
+
+__all__ = ["Fit", "find_causes"]
+
+Array = NDArray[np.float64]
+
+NEIGHBORHOOD, NEIGHBORS = 1500, 10  # bursts that are compared with their neighbours
+# M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself; beyond this a burst tells too little.
+TOO_ROUGH = 0.35
+EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
+# Neighbours must be more alike than strangers more often than this, where strangers differ at all.
+ALIKE, STRANGE = 0.6, 2.0
+CROSSED, MANY_CROSSED = 0.5, 0.002  # cosine between the tangents of near neighbours
+CLUSTERED = 0.15
+BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
+NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
+# A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
+POOR, SIGNIFICANT = 0.01, 4.0
+CURED = 0.75  # strain with one more dimension, as a part of that without
+JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, 3.5, 0.005  # of the log-size of a burst between neighbours
+STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
+PROBE = 200  # bursts whose points are looked at again
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What there is to know of a fit: data, encoder, and how white it made the bursts."""
+
+    statistics: BurstStatistics
+    burst_std: float
+    encoder: nn.Module
+    white: Whitening
+    bursts: Bursts | None  # raw ones, when they were given
+
+    @property
+    def k(self) -> int:
+        """Intrinsic dimension."""
+        return self.statistics.intrinsic_dim
+
+    @property
+    def d(self) -> int:
+        """Embedding dimension."""
+        return self.white.embedding.shape[1]
+
+
+def find_causes(fit: Fit) -> tuple[Finding, ...]:
+    """Reasons not to believe `fit`, causes before symptoms; none when all is well."""
+    near = _Neighborhood(fit)
+    causes = [_few_points(fit), near.unrelated(), near.crossing(), near.outliers(), _noise_or_bend(fit)]
+    found = [cause for cause in causes if cause is not None]
+    if not found:
+        symptom = _collapsed(fit) or _why_not_white(fit, near)
+        found = [] if symptom is None else [symptom]
+    return tuple(found)
+
+
+def _few_points(fit: Fit) -> Finding | None:
+    points = float(np.median(fit.statistics.counts))
+    rough = 1 / np.sqrt(2 * (points - 1)) if np.isfinite(points) else 0.0
+    if rough <= TOO_ROUGH or np.median(fit.white.losses) < EXACT * np.median(fit.white.floors):
+        return None
+    return Finding(
+        "few_points",
+        f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
+        "bursts together, and no single burst can be checked. Take more points a burst.",
+    )
+
+
+class _Neighborhood:
+    """Bursts (a sample of them) beside their neighbours."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+        self.rows = sample_rows(len(fit.statistics), NEIGHBORHOOD)
+        self.statistics = fit.statistics[self.rows]
+        self.graph: BurstGraph = mahalanobis_graph(self.statistics, NEIGHBORS)
+        self.lost = lost_bursts(fit.white)[self.rows]
+
+    @property
+    def _sound(self) -> NDArray[np.bool_]:
+        """Edges between bursts that are not lost."""
+        return ~(self.lost[self.graph.heads] | self.lost[self.graph.tails])
+
+    def unrelated(self) -> Finding | None:
+        """Shuffled bursts are like their neighbours no more than like any other."""
+        random = np.random.RandomState(0)
+        strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
+        near, far = self._differences(self.graph.heads, self.graph.tails), self._differences(*strangers)
+        if np.median(far) < STRANGE * self._sampled_difference():
+            return None  # all bursts are alike: shuffled or not, they say the same
+        alike = float(np.mean(near < random.permutation(far)))
+        if alike > ALIKE:
+            return None
+        return Finding(
+            "unrelated",
+            f"bursts are no more like their neighbours than like any other burst (more alike in {alike:.0%} of pairs; "
+            "50 % is chance): the clouds do not belong to the places they stand at. Check that the bursts were not "
+            "shuffled, and that neighbours are near enough to be measured alike.",
+        )
+
+    def _differences(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
+        """‖C_i − C_j‖² / (‖C_i‖² + ‖C_j‖²), without a D×D matrix."""
+        one, other = self.statistics.tangents[i], self.statistics.tangents[j]
+
+        def product(a: Array, b: Array) -> Array:
+            return np.square(np.einsum("ekd,eld->ekl", a, b)).sum(axis=(1, 2))
+
+        size = product(one, one) + product(other, other)
+        return (size - 2 * product(one, other)) / size
+
+    def _sampled_difference(self) -> float:
+        """What two samples of one covariance differ by."""
+        spectra = self.statistics.spectra
+        evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
+        return float(np.median((1 + evenness) / (self.statistics.counts - 1)))
+
+    def crossing(self) -> Finding | None:
+        """Near readings with different tangents: two sheets that run through each other."""
+        if self.statistics.n_features == self.fit.k:
+            return None
+        heads, tails = self.graph.heads, self.graph.tails
+        basis, _ = self.statistics.frames()
+        length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
+        close = self._sound_or_all() & (length <= np.median(length))
+        cosines = np.linalg.svd(np.einsum("ekd,eld->ekl", basis[heads[close]], basis[tails[close]]), compute_uv=False)[
+            :, -1
+        ]
+        crossed = cosines < CROSSED
+        if crossed.sum() < LEAST_LOST or crossed.mean() < MANY_CROSSED:
+            return None
+        where = np.unique(self.rows[np.r_[heads[close][crossed], tails[close][crossed]]])
+        return Finding(
+            "crossing",
+            f"sheets of the measurement cross: {crossed.mean():.1%} of near neighbours, such as bursts {where[0]} and "
+            f"{where[-1]}, have tangents more than 60° apart. One reading has two meanings there, and no encoder can "
+            "be right on both. Add a sensor that tells the sheets apart, or fit them one by one.",
+            tuple(int(i) for i in where[:50]),
+        )
+
+    def _sound_or_all(self) -> NDArray[np.bool_]:
+        # Where sheets cross bursts are lost; they must not be taken for outliers and left out.
+        return np.ones(len(self.graph.heads), dtype=bool) if self._clustered() else self._sound
+
+    def _clustered(self) -> bool:
+        """Whether lost bursts have lost neighbours, more than by chance."""
+        heads, tails = self.lost[self.graph.heads], self.lost[self.graph.tails]
+        ends = int(heads.sum() + tails.sum())
+        both = 2 * int((heads & tails).sum()) / max(ends, 1)
+        return both > CLUSTERED + 2 * float(self.lost.mean())
+
+    def outliers(self) -> Finding | None:
+        """Many bursts that are lost, each alone among white ones."""
+        lost = lost_bursts(self.fit.white)
+        if lost.sum() < LEAST_LOST or lost.mean() <= MANY_LOST or lost.mean() > 0.3 or self._clustered():
+            return None
+        order = np.argsort(-self.fit.white.losses[lost], kind="stable")
+        worst = np.flatnonzero(lost)[order]
+        return Finding(
+            "outliers",
+            f"{lost.mean():.0%} of the bursts are outliers: far from white among neighbours that are white, such as "
+            f"bursts {', '.join(str(i) for i in worst[:5])}. Look at them, and fit again without them.",
+            tuple(int(i) for i in worst),
+        )
+
+    def jumps(self) -> NDArray[np.int64]:
+        """Bursts at which all directions of a burst grow or shrink at once from one neighbour to the next."""
+        heads, tails = self.graph.heads[self._sound], self.graph.tails[self._sound]
+        basis, scale = self.statistics.frames()
+        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
+        logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
+        uniform = np.where((logs > 0).all(axis=1) | (logs < 0).all(axis=1), np.abs(logs).min(axis=1), 0)
+        error = np.sqrt((self.fit.k + 1) / (2 * (np.median(self.statistics.counts) - 1)))
+        jump = uniform > max(JUMP, JUMP_ERRORS * error)
+        if jump.sum() < LEAST_LOST or jump.mean() < MANY_JUMPS:
+            return np.empty(0, dtype=np.int64)
+        return np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
+
+
+def _noise_or_bend(fit: Fit) -> Finding | None:
+    """Bursts that are no flat patches: their points lie off the tangents, or bend on the way through f."""
+    statistics, k = fit.statistics, fit.k
+    off = statistics.n_features - k
+    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(off, 1)
+    if fit.bursts is None:
+        return _noise(share, k) if share > NOISY else None
+    probe = sample_rows(len(fit.bursts), PROBE)
+    sample = fit.bursts[probe]
+    if share > NOISY:
+        spectra = BurstSpectra.empty(sample.counts, statistics.n_features)
+        for rows, block in sample.blocks():
+            spectra.add(rows, block)
+        curved = spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k
+        if not curved:
+            return _noise(share, k)
+    changes = np.empty(len(probe))
+    for rows, block in sample.blocks():
+        encoded = apply_rows(fit.encoder, block, fit.d)  # (b, m, d)
+        centred = encoded - encoded.mean(axis=1, keepdims=True)
+        values = np.square(np.linalg.svd(centred, compute_uv=False)[:, :k]) / (block.shape[1] - 1) / fit.burst_std**2
+        pushed = np.square(fit.white.stretches[probe[rows]])
+        changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
+    change = float(np.median(changes))
+    if change <= BENT:
+        return None
+    return Finding(
+        "large_bursts",
+        f"bursts are too large: the measurement bends inside them, and what their tangents tell is wrong by "
+        f"{change:.0%} of a variance, on the median. Take bursts of half the size.",
+    )
+
+
+def _noise(share: float, k: int) -> Finding:
+    return Finding(
+        "noise",
+        f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
+        "bursts look larger than they are, and coordinates come out too small there. Use "
+        "measurement_noise='estimate', larger bursts, or the mean of several readings.",
+    )
+
+
+def _collapsed(fit: Fit) -> Finding | None:
+    squeezed = float(np.median(fit.white.stretches[:, -1]))
+    if squeezed >= COLLAPSED:
+        return None
+    return Finding(
+        "collapsed",
+        f"a dimension has collapsed: half of the bursts are squeezed to {squeezed:.2g} of their size in one direction. "
+        "The coordinates are not isometric to anything; try another random_state, and let the training end by itself "
+        "(max_iter=None).",
+    )
+
+
+def _why_not_white(fit: Fit, near: _Neighborhood) -> Finding | None:
+    """A cause for bursts that are not white, or for an embedding that lies on itself."""
+    white, k, d = fit.white, fit.k, fit.d
+    lost = lost_bursts(white)
+    share = float(lost.mean())
+    apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
+    poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
+    many_lost = lost.sum() >= LEAST_LOST and share > MANY_LOST
+    if not (poor or apart > MANY_APART or many_lost):
+        return None
+    if poor:
+        seen = f"the median whitening loss is {np.median(white.losses):.2g}, where sampling alone explains "
+        seen += f"{np.median(white.losses) - white.excess:.2g}"
+    elif apart > MANY_APART:
+        seen = f"{apart:.0%} of the bursts lie among others with distant measurements"
+    else:
+        seen = f"{share:.0%} of the bursts are far from white"
+    worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
+    flat, bent = _alignment(near, fit.burst_std, d), _alignment(near, fit.burst_std, d + 1)
+    if flat is not None and bent is not None and bent.strain < CURED * flat.strain:
+        return Finding(
+            "curved",
+            f"{d} dimension{'s' * (d > 1)} cannot hold this surface: {seen}, and one more dimension lowers the strain "
+            f"of the aligned bursts from {flat.strain:.2f} to {bent.strain:.2f}. The latent space is curved or closed; "
+            f"try n_components={d + 1}.",
+            worst,
+        )
+    jumps = near.jumps()
+    if len(jumps):
+        return Finding(
+            "uneven_size",
+            f"bursts are not of one size: {seen}, and from one burst to its neighbour all directions grow at once, as "
+            f"at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or scale their "
+            "clouds to one σ.",
+            tuple(int(i) for i in jumps[:50]),
+        )
+    if flat is not None and d == k and _strain_excess(near, flat) > STRAINED:
+        return Finding(
+            "uneven_shape",
+            f"bursts do not fit together: {seen}, and no {d} or {d + 1} dimensions hold them all. Either bursts are "
+            "not isotropic in the latent space, their long axis or their size changing from place to place, or the "
+            "latent space is strongly curved. Check that a burst perturbs all latent variables alike.",
+            worst,
+        )
+    if apart > MANY_APART or many_lost:
+        return Finding(
+            "folded",
+            f"the embedding is folded or torn: {seen}, though the bursts do fit together in {d} "
+            f"dimension{'s' * (d > 1)}. Try another random_state or more hidden units.",
+            worst,
+        )
+    return Finding(
+        "poor_fit",
+        f"bursts are not white: {seen}. The embedding is not an isometry; try more hidden units, more or smaller "
+        "bursts, or more components.",
+        worst,
+    )
+
+
+def _alignment(near: _Neighborhood, burst_std: float, d: int) -> Alignment | None:
+    try:
+        return align(near.statistics, d, burst_std=burst_std)
+    except BurstError:  # the sample is too thin to hang together, or too small for d
+        return None
+
+
+def _strain_excess(near: _Neighborhood, alignment: Alignment) -> float:
+    """Median mismatch of the edges at a burst, beyond what its sampling error explains."""
+    median = float(np.median(alignment.strains))
+    sampled = 0.25 * (near.statistics.intrinsic_dim + 1) / (float(np.median(near.statistics.counts)) - 1)
+    return float(np.sqrt(max(median**2 - sampled, 0)))

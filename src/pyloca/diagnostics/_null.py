@@ -1,0 +1,91 @@
+"""The null test: how well does LOCA whiten bursts that have nothing to do with their places?"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pyloca.errors import PylocaError, TrustWarning
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pyloca.estimator import LOCA, Data
+    from pyloca.geometry import BurstStatistics
+
+__all__ = ["ShuffleTest", "shuffle_test"]
+
+
+@dataclass(frozen=True)
+class ShuffleTest:
+    """Held-out whitening of the bursts as they are, and shuffled.
+
+    Attributes
+    ----------
+    loss : float
+        Median whitening loss of held-out bursts, real data.
+    shuffled : (n,)
+        The same of each fit to shuffled bursts; infinite where shuffled bursts could not be fitted at all.
+    p_value : float
+        (1 + number of shuffled fits as good as the real one) / (1 + n).
+    """
+
+    loss: float
+    shuffled: NDArray[np.float64]
+
+    @property
+    def p_value(self) -> float:
+        """Small when the relation between bursts and places is real; at least 1 / (1 + n)."""
+        return float((1 + np.sum(self.shuffled <= self.loss)) / (1 + len(self.shuffled)))
+
+    def __str__(self) -> str:
+        low, high = self.shuffled.min(), self.shuffled.max()
+        return (
+            f"whitening loss {self.loss:.3g}; of {len(self.shuffled)} shuffles {low:.3g} to {high:.3g}; "
+            f"p = {self.p_value:.2g}"
+        )
+
+    def plot(self) -> Figure:
+        """Draw the real loss among the shuffled ones."""
+        from pyloca.plots import plot_shuffle_test
+
+        return plot_shuffle_test(self)
+
+
+def shuffle_test(model: LOCA, bursts: Data, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
+    """Fit clones of `model` to `bursts` as they are, and with the clouds dealt out to other means.
+
+    Everything but the relation between clouds and places is kept, so what a fit to shuffled bursts achieves is what
+    this method makes of no information. Costs ``1 + n_shuffles`` fits.
+    """
+    statistics = model._read_like(bursts)[1]
+    random = np.random.RandomState(random_state)
+    losses = [_loss(model, statistics)]
+    losses += [_loss(model, _shuffled(statistics, random)) for _ in range(n_shuffles)]
+    return ShuffleTest(losses[0], np.array(losses[1:]))
+
+
+def _shuffled(statistics: BurstStatistics, random: np.random.RandomState) -> BurstStatistics:
+    order = random.permutation(len(statistics))
+    return replace(
+        statistics,
+        tangents=statistics.tangents[order],
+        counts=statistics.counts[order],
+        residuals=statistics.residuals[order],
+    )
+
+
+def _loss(model: LOCA, statistics: BurstStatistics) -> float:
+    # noise is already out of the statistics
+    fresh = clone(model).set_params(measurement_noise=None, verbose=0, intrinsic_dim=None, solver="fast")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        try:
+            return float(fresh.fit(statistics).diagnostics_.median_loss)
+        except PylocaError:
+            return np.inf

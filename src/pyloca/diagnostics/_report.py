@@ -1,0 +1,124 @@
+"""`Diagnostics`: what was measured of a fit, and what it means, as a page that one can act on."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Diagnostics", "Finding"]
+
+Array = NDArray[np.float64]
+
+SUSPECT = 1e-4  # p-value of a burst that is listed
+UNKNOWABLE = (
+    "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
+    "are a linear change of the coordinates; parts of the latent space with identical readings look like one part."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason not to believe a fit.
+
+    Attributes
+    ----------
+    name : str
+        A word for programs: "few_points", "unrelated", "crossing", "outliers", "noise", "large_bursts", "collapsed",
+        "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
+    message : str
+        What is wrong, the number that says so, and what to do.
+    bursts : tuple of int
+        Where it shows most, when it shows in some bursts.
+    """
+
+    name: str
+    message: str
+    bursts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whitening of bursts that the training did not see (of all, when none were held out), and what it means.
+
+    Attributes
+    ----------
+    whitening_loss, median_loss : float
+        Mean and median over bursts of tr G − log det G − k.
+    sampling_floor : float
+        What sampling alone leaves of it, k(k+1)/2 divided by M − 1, on average.
+    stretch : (float, float)
+        5 % and 95 % quantiles of the factors by which the encoder stretches tangents: (1, 1) is an isometry.
+    findings : tuple of Finding
+        Reasons not to believe the fit, the most likely cause first; empty when there is none.
+    restarts : tuple of str
+        What was wrong with each start that the solver gave up before this one.
+    losses, p_values, conditions : (N,)
+        Whitening loss of every burst, its probability by sampling alone, and the ratio of its longest stretch to its
+        shortest: maps to draw over the embedding.
+    """
+
+    whitening_loss: float
+    median_loss: float
+    sampling_floor: float
+    stretch: tuple[float, float]
+    findings: tuple[Finding, ...] = ()
+    restarts: tuple[str, ...] = ()
+    losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    ARRAYS = ("losses", "p_values", "conditions")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(finding.message for finding in self.findings)
+
+    @property
+    def suspects(self) -> NDArray[np.int64]:
+        """Bursts that sampling does not explain, the worst first."""
+        rows = np.flatnonzero(self.p_values < SUSPECT)
+        return rows[np.argsort(-self.losses[rows], kind="stable")]
+
+    def with_finding(self, finding: Finding) -> Diagnostics:
+        """The same with one more thing to say."""
+        return replace(self, findings=(*self.findings, finding))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the arrays, as JSON has it."""
+        facts = {name: value for name, value in vars(self).items() if name not in self.ARRAYS}
+        return facts | {"findings": [vars(finding) for finding in self.findings]}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any], **arrays: Array) -> Diagnostics:
+        """The inverse of `to_dict`."""
+        findings = tuple(
+            Finding(str(f["name"]), str(f["message"]), tuple(int(i) for i in f["bursts"])) for f in facts["findings"]
+        )
+        lists = {"stretch": tuple(facts["stretch"]), "restarts": tuple(facts["restarts"]), "findings": findings}
+        return cls(**(facts | lists | arrays))
+
+    def __str__(self) -> str:
+        lines = [
+            f"whitening loss   {self.whitening_loss:.3g} (median {self.median_loss:.3g}; "
+            f"sampling alone leaves {self.sampling_floor:.3g})",
+            f"local stretch    {self.stretch[0]:.3f} to {self.stretch[1]:.3f} (5 % and 95 % of all directions)",
+        ]
+        if len(self.p_values):
+            worst = ", ".join(str(i) for i in self.suspects[:5])
+            lines.append(
+                f"suspect bursts   {len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
+                + (f" (worst: {worst})" if worst else "")
+            )
+        for fault in self.restarts:
+            lines.append(f"restarted        a first fit was {fault} and was given up")
+        if not self.findings:
+            lines.append("verdict          no fault found")
+        for finding in self.findings:
+            lines.append(f"WARNING          {finding.message}")
+        lines.append(f"note             {UNKNOWABLE}")
+        return "\n".join(textwrap.fill(line, 110, subsequent_indent=" " * 17) for line in lines)

@@ -1,0 +1,107 @@
+"""How white the bursts come out of an encoder, one by one, against what sampling alone explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import chi2
+from torch import Tensor, nn
+
+from pyloca.geometry import BurstStatistics
+from pyloca.networks import pushforward
+from pyloca.objectives import likelihood_pushed, sampling_floor
+
+__all__ = ["Whitening", "whitening"]
+
+Array = NDArray[np.float64]
+
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """One row a burst.
+
+    Attributes
+    ----------
+    losses : (N,)
+        tr G − log det G − k; infinite where a direction has collapsed.
+    floors : (N,)
+        Its expectation for a perfect encoder, k(k+1) / (2 (M − 1)).
+    stretches : (N, k)
+        √ of the eigenvalues of G, largest first: factors by which tangents are stretched.
+    p_values : (N,)
+        Probability of so large a loss by sampling alone: (M − 1) · loss is a likelihood ratio, χ² with k(k+1)/2 degrees
+        of freedom after Bartlett's correction. 1 for bursts that are known exactly.
+    embedding : (N, d)
+        Where the encoder puts the means.
+    """
+
+    losses: Array
+    floors: Array
+    stretches: Array
+    p_values: Array
+    embedding: Array
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Whitening:
+        return Whitening(*(array[rows] for array in vars(self).values()))
+
+    @classmethod
+    def from_pushed(cls, embedding: Array, pushed: Tensor, counts: Array) -> Whitening:
+        """From pushed tangents T (N, k, d) of bursts of `counts` points."""
+        k = pushed.shape[1]
+        # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
+        loss = likelihood_pushed(pushed.transpose(0, 1)).numpy()
+        loss = np.where(np.isnan(loss), np.inf, loss)
+        exact = ~np.isfinite(counts)
+        freedom = np.where(exact, 1, counts - 1)
+        bartlett = np.maximum(1 - (2 * k**2 + 3 * k - 1) / (6 * (k + 1) * freedom), 0.1)
+        statistic = np.where(exact, 0, bartlett * freedom * loss)
+        return cls(
+            loss,
+            sampling_floor(torch.as_tensor(counts), k).numpy(),
+            torch.linalg.svdvals(pushed).numpy(),
+            chi2.sf(statistic, k * (k + 1) / 2),
+            embedding,
+        )
+
+    @property
+    def conditions(self) -> Array:
+        """Local distortion √(condition number of G), 1 for a conformal map, shape (N,)."""
+        return self.stretches[:, 0] / np.maximum(self.stretches[:, -1], np.finfo(float).tiny)
+
+    @property
+    def excess(self) -> float:
+        """Median loss beyond the median that sampling explains."""
+        return float(np.median(self.losses) - np.median(self.floors) * self._median_of_floor())
+
+    @property
+    def excess_errors(self) -> float:
+        """`excess` in standard errors of a median of so many bursts; infinite when there is no sampling error."""
+        freedom = self.stretches.shape[1] * (self.stretches.shape[1] + 1) / 2
+        floor = float(np.median(self.floors)) / freedom
+        density = chi2.pdf(chi2.median(freedom), freedom)
+        error = floor / (2 * density * np.sqrt(len(self.losses)))
+        return self.excess / error if error > 0 else np.copysign(np.inf, self.excess)
+
+    def _median_of_floor(self) -> float:
+        freedom = self.stretches.shape[1] * (self.stretches.shape[1] + 1) / 2
+        return float(chi2.median(freedom)) / freedom
+
+
+def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Whitening:
+    """Push the tangents of `statistics` through `encoder`."""
+    dtype = next(encoder.parameters()).dtype
+    values, tangents = [], []
+    with torch.no_grad():
+        for start in range(0, len(statistics), CHUNK):
+            rows = slice(start, start + CHUNK)
+            means = torch.as_tensor(statistics.means[rows], dtype=dtype)
+            scaled = torch.as_tensor(statistics.tangents[rows] / burst_std, dtype=dtype)
+            embedded, pushed = pushforward(encoder, means, scaled)
+            values.append(embedded.double().numpy())
+            tangents.append(pushed.double())  # (n, k, d)
+    return Whitening.from_pushed(np.concatenate(values), torch.cat(tangents), statistics.counts)
