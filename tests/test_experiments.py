@@ -246,24 +246,29 @@ def test_what_was_done_is_kept(done):
         lambda facts: facts.pop("trust_warnings"),
     ],
 )
-def test_another_setting_version_or_a_damaged_figure_is_run_again(copy, damage):
-    path = copy / "decoder-fast-quick-seed0.json"
-    whole = json.loads(path.read_text())
-    facts = json.loads(path.read_text())
+def test_another_setting_version_or_a_damaged_figure_is_not_kept(copy, damage):
+    job = Job(EXPERIMENTS["decoder"], 0, "fast", True, copy, drawn=True)
+    facts = json.loads(job.record.read_text())
+    assert job.kept() == facts
     damage(facts)
-    path.write_text(json.dumps(facts))
-    (run,) = again(copy, "decoder")
-    assert not run.kept
-    assert json.loads(path.read_text())["figures"] == whole["figures"]
-    assert again(copy, "decoder")[0].kept
+    job.record.write_text(json.dumps(facts))
+    assert job.kept() is None
 
 
 @pytest.mark.parametrize("content", [b"", b'{"name": "dec', b"[]", b"3", b"\xff\xfe"])
-def test_a_corrupt_file_is_run_again(copy, content):
+def test_a_corrupt_file_is_not_kept(copy, content):
+    job = Job(EXPERIMENTS["decoder"], 0, "fast", True, copy, drawn=True)
+    job.record.write_bytes(content)
+    assert job.kept() is None
+
+
+def test_what_is_not_kept_is_run_again(copy):
     path = copy / "decoder-fast-quick-seed0.json"
-    path.write_bytes(content)
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole)[:-9])
     assert not again(copy, "decoder")[0].kept
-    assert json.loads(path.read_text())["name"] == "decoder"
+    assert json.loads(path.read_text())["figures"] == whole["figures"]
+    assert again(copy, "decoder")[0].kept
 
 
 def test_a_missing_picture_is_drawn_again(copy):

@@ -34,7 +34,7 @@ class DimensionSettings(Settings):
 
 FULL = DimensionSettings()
 QUICK = DimensionSettings(
-    n_bursts=250,
+    n_bursts=200,
     n_points=60,
     sphere_points=60,
     curved=(2, 3, 4),
