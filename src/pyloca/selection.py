@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, open_bursts

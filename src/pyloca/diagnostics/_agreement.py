@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import chi2
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
 
+from pyloca.diagnostics._model import FittedModel
 from pyloca.errors import TrustWarning
+from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pyloca.estimator import LOCA, Data
-    from pyloca.geometry import BurstStatistics
 
 __all__ = ["Agreement", "agreement"]
 
@@ -63,7 +63,7 @@ class Agreement:
 
 
 def agreement(
-    model: LOCA, bursts: Data, *, n_splits: int = 3, random_state: int = 0, n_jobs: int | None = None
+    model: FittedModel, bursts: Any, *, n_splits: int = 3, random_state: int = 0, n_jobs: int | None = None
 ) -> Agreement:
     """Fit clones of `model` to random halves of `bursts` and compare them.
 
@@ -86,7 +86,7 @@ def agreement(
     return Agreement(embedding, embeddings, np.sqrt(squared[near].mean(axis=1)))
 
 
-def _embed(model: LOCA, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:
+def _embed(model: FittedModel, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:
     # noise is already out of the statistics, and σ must be that of the model
     fresh = clone(model).set_params(
         measurement_noise=None,

@@ -6,6 +6,7 @@ The threshold of each lies between what clean data and planted faults show (``py
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ NEIGHBORHOOD, NEIGHBORS = 1500, 10  # bursts that are compared with their neighb
 TOO_ROUGH = 0.35
 EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
 # Neighbours must be more alike than strangers more often than this, where strangers differ at all.
-ALIKE, STRANGE = 0.6, 2.0
+ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
 CROSSED, MANY_CROSSED = 0.5, 0.002  # cosine between the tangents of near neighbours
 CLUSTERED = 0.15
 BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
@@ -72,14 +73,26 @@ class Fit:
 
 
 def find_causes(fit: Fit) -> tuple[Finding, ...]:
-    """Reasons not to believe `fit`, causes before symptoms; none when all is well."""
+    """The reason not to believe `fit`, or none: causes before symptoms, for one cause has many symptoms."""
     near = _Neighborhood(fit)
-    causes = [_few_points(fit), near.unrelated(), near.crossing(), near.outliers(), _noise_or_bend(fit)]
-    found = [cause for cause in causes if cause is not None]
-    if not found:
-        symptom = _collapsed(fit) or _why_not_white(fit, near)
-        found = [] if symptom is None else [symptom]
-    return tuple(found)
+    symptoms = _Symptoms(fit, near)
+    for cause in (
+        lambda: _few_points(fit),
+        near.unrelated,
+        near.crossing,
+        symptoms.curved,
+        near.outliers,
+        lambda: _noise_or_bend(fit),
+        lambda: _collapsed(fit),
+        symptoms.uneven_size,
+        symptoms.uneven_shape,
+        symptoms.folded,
+        symptoms.poor_fit,
+    ):
+        found = cause()
+        if found is not None:
+            return (found,)
+    return ()
 
 
 def _few_points(fit: Fit) -> Finding | None:
@@ -114,7 +127,7 @@ class _Neighborhood:
         random = np.random.RandomState(0)
         strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
         near, far = self._differences(self.graph.heads, self.graph.tails), self._differences(*strangers)
-        if np.median(far) < STRANGE * self._sampled_difference():
+        if np.median(far) < max(STRANGE * self._sampled_difference(), LEAST_STRANGE):
             return None  # all bursts are alike: shuffled or not, they say the same
         alike = float(np.mean(near < random.permutation(far)))
         if alike > ALIKE:
@@ -258,74 +271,113 @@ def _collapsed(fit: Fit) -> Finding | None:
     )
 
 
-def _why_not_white(fit: Fit, near: _Neighborhood) -> Finding | None:
-    """A cause for bursts that are not white, or for an embedding that lies on itself."""
-    white, k, d = fit.white, fit.k, fit.d
-    lost = lost_bursts(white)
-    share = float(lost.mean())
-    apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
-    poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
-    many_lost = lost.sum() >= LEAST_LOST and share > MANY_LOST
-    if not (poor or apart > MANY_APART or many_lost):
-        return None
-    if poor:
-        seen = f"the median whitening loss is {np.median(white.losses):.2g}, where sampling alone explains "
-        seen += f"{np.median(white.losses) - white.excess:.2g}"
-    elif apart > MANY_APART:
-        seen = f"{apart:.0%} of the bursts lie among others with distant measurements"
-    else:
-        seen = f"{share:.0%} of the bursts are far from white"
-    worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
-    flat, bent = _alignment(near, fit.burst_std, d), _alignment(near, fit.burst_std, d + 1)
-    if flat is not None and bent is not None and bent.strain < CURED * flat.strain:
+class _Symptoms:
+    """Bursts that are not white, or an embedding that lies on itself; and what may be behind that."""
+
+    def __init__(self, fit: Fit, near: _Neighborhood) -> None:
+        self.fit, self.near = fit, near
+        white, lost = fit.white, lost_bursts(fit.white)
+        self.share = float(lost.mean())
+        self.many_lost = lost.sum() >= LEAST_LOST and self.share > MANY_LOST
+        self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
+        self.poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
+        self.worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
+
+    @property
+    def seen(self) -> str:
+        """The symptom in words; "" when there is none."""
+        white = self.fit.white
+        if self.poor:
+            median = float(np.median(white.losses))
+            return (
+                f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
+            )
+        if self.apart > MANY_APART:
+            return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
+        return f"{self.share:.0%} of the bursts are far from white" if self.many_lost else ""
+
+    @cached_property
+    def flat(self) -> Alignment | None:
+        """The bursts aligned in the d dimensions of the fit."""
+        return self._alignment(self.fit.d)
+
+    def _alignment(self, d: int) -> Alignment | None:
+        try:
+            return align(self.near.statistics, d, burst_std=self.fit.burst_std)
+        except BurstError:  # the sample is too thin to hang together, or too small for d
+            return None
+
+    def curved(self) -> Finding | None:
+        """One more dimension relieves the strain."""
+        d = self.fit.d
+        if not self.seen or self.flat is None:
+            return None
+        bent = self._alignment(d + 1)
+        if bent is None or bent.strain >= CURED * self.flat.strain:
+            return None
         return Finding(
             "curved",
-            f"{d} dimension{'s' * (d > 1)} cannot hold this surface: {seen}, and one more dimension lowers the strain "
-            f"of the aligned bursts from {flat.strain:.2f} to {bent.strain:.2f}. The latent space is curved or closed; "
-            f"try n_components={d + 1}.",
-            worst,
+            f"{_dimensions(d)} cannot hold this surface: {self.seen}, and one more lowers the strain of the aligned "
+            f"bursts from {self.flat.strain:.2f} to {bent.strain:.2f}. The latent space is curved or closed; try "
+            f"n_components={d + 1}.",
+            self.worst,
         )
-    jumps = near.jumps()
-    if len(jumps):
+
+    def uneven_size(self) -> Finding | None:
+        """σ changes from one burst to the next."""
+        if not self.seen:
+            return None
+        jumps = self.near.jumps()
+        if not len(jumps):
+            return None
         return Finding(
             "uneven_size",
-            f"bursts are not of one size: {seen}, and from one burst to its neighbour all directions grow at once, as "
-            f"at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or scale their "
-            "clouds to one σ.",
+            f"bursts are not of one size: {self.seen}, and from one burst to its neighbour all directions grow at "
+            f"once, as at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or scale "
+            "their clouds to one σ.",
             tuple(int(i) for i in jumps[:50]),
         )
-    if flat is not None and d == k and _strain_excess(near, flat) > STRAINED:
+
+    def uneven_shape(self) -> Finding | None:
+        """Edges do not fit together in d dimensions, nor in one more."""
+        fit = self.fit
+        if not self.seen or self.flat is None or fit.d > fit.k:
+            return None
+        sampled = 0.25 * (fit.k + 1) / (float(np.median(fit.statistics.counts)) - 1)
+        excess = float(np.sqrt(max(float(np.median(self.flat.strains)) ** 2 - sampled, 0)))
+        if excess <= STRAINED:
+            return None
         return Finding(
             "uneven_shape",
-            f"bursts do not fit together: {seen}, and no {d} or {d + 1} dimensions hold them all. Either bursts are "
-            "not isotropic in the latent space, their long axis or their size changing from place to place, or the "
-            "latent space is strongly curved. Check that a burst perturbs all latent variables alike.",
-            worst,
+            f"bursts do not fit together: {self.seen}, and their edges mismatch by {excess:.0%} beyond sampling in "
+            f"{_dimensions(fit.d)} and hardly less in one more. Either bursts are not isotropic in the latent space, "
+            "their long axis or their size changing from place to place, or the latent space is strongly curved. Check "
+            "that a burst perturbs all latent variables alike.",
+            self.worst,
         )
-    if apart > MANY_APART or many_lost:
+
+    def folded(self) -> Finding | None:
+        """The bursts fit together, but the embedding does not show it."""
+        if not (self.apart > MANY_APART or self.many_lost):
+            return None
         return Finding(
             "folded",
-            f"the embedding is folded or torn: {seen}, though the bursts do fit together in {d} "
-            f"dimension{'s' * (d > 1)}. Try another random_state or more hidden units.",
-            worst,
+            f"the embedding is folded or torn: {self.seen}, though the bursts do fit together in "
+            f"{_dimensions(self.fit.d)}. Try another random_state or more hidden units.",
+            self.worst,
         )
-    return Finding(
-        "poor_fit",
-        f"bursts are not white: {seen}. The embedding is not an isometry; try more hidden units, more or smaller "
-        "bursts, or more components.",
-        worst,
-    )
+
+    def poor_fit(self) -> Finding | None:
+        """Not white, and no cause is known."""
+        if not self.poor:
+            return None
+        return Finding(
+            "poor_fit",
+            f"bursts are not white: {self.seen}. The embedding is not an isometry; try more hidden units, more or "
+            "smaller bursts, or more components.",
+            self.worst,
+        )
 
 
-def _alignment(near: _Neighborhood, burst_std: float, d: int) -> Alignment | None:
-    try:
-        return align(near.statistics, d, burst_std=burst_std)
-    except BurstError:  # the sample is too thin to hang together, or too small for d
-        return None
-
-
-def _strain_excess(near: _Neighborhood, alignment: Alignment) -> float:
-    """Median mismatch of the edges at a burst, beyond what its sampling error explains."""
-    median = float(np.median(alignment.strains))
-    sampled = 0.25 * (near.statistics.intrinsic_dim + 1) / (float(np.median(near.statistics.counts)) - 1)
-    return float(np.sqrt(max(median**2 - sampled, 0)))
+def _dimensions(d: int) -> str:
+    return f"{d} dimension{'s' * (d > 1)}"

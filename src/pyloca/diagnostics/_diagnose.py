@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,19 +10,17 @@ from torch import nn
 
 from pyloca.bursts import Bursts
 from pyloca.diagnostics._causes import Fit, find_causes
+from pyloca.diagnostics._model import FittedModel
 from pyloca.diagnostics._report import Diagnostics
 from pyloca.diagnostics._whitening import whitening
 from pyloca.geometry import BurstStatistics
-
-if TYPE_CHECKING:
-    from pyloca.estimator import LOCA, Data
 
 __all__ = ["diagnose", "diagnose_fit"]
 
 FEW = 30  # bursts that have no neighbourhoods to speak of
 
 
-def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
+def diagnose(model: FittedModel, bursts: Any) -> Diagnostics:
     """Check a fitted `model` on `bursts`: those it was fitted to, or others of the same instrument.
 
     The same checks as in ``model.diagnostics_``, with figures of all these bursts.

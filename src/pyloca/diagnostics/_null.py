@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from pyloca.diagnostics._model import FittedModel
 from pyloca.errors import PylocaError, TrustWarning
+from pyloca.geometry import BurstStatistics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pyloca.estimator import LOCA, Data
-    from pyloca.geometry import BurstStatistics
 
 __all__ = ["ShuffleTest", "shuffle_test"]
 
@@ -57,7 +57,7 @@ class ShuffleTest:
         return plot_shuffle_test(self)
 
 
-def shuffle_test(model: LOCA, bursts: Data, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
+def shuffle_test(model: FittedModel, bursts: Any, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
     """Fit clones of `model` to `bursts` as they are, and with the clouds dealt out to other means.
 
     Everything but the relation between clouds and places is kept, so what a fit to shuffled bursts achieves is what
@@ -80,7 +80,7 @@ def _shuffled(statistics: BurstStatistics, random: np.random.RandomState) -> Bur
     )
 
 
-def _loss(model: LOCA, statistics: BurstStatistics) -> float:
+def _loss(model: FittedModel, statistics: BurstStatistics) -> float:
     # noise is already out of the statistics
     fresh = clone(model).set_params(measurement_noise=None, verbose=0, intrinsic_dim=None, solver="fast")
     with warnings.catch_warnings():

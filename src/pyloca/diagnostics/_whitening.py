@@ -57,9 +57,8 @@ class Whitening:
         loss = likelihood_pushed(pushed.transpose(0, 1)).numpy()
         loss = np.where(np.isnan(loss), np.inf, loss)
         exact = ~np.isfinite(counts)
-        freedom = np.where(exact, 1, counts - 1)
-        bartlett = np.maximum(1 - (2 * k**2 + 3 * k - 1) / (6 * (k + 1) * freedom), 0.1)
-        statistic = np.where(exact, 0, bartlett * freedom * loss)
+        counted = np.where(exact, 2, counts)
+        statistic = np.where(exact, 0, _bartlett(counted, k) * (counted - 1) * loss)
         return cls(
             loss,
             sampling_floor(torch.as_tensor(counts), k).numpy(),
@@ -76,20 +75,34 @@ class Whitening:
     @property
     def excess(self) -> float:
         """Median loss beyond the median that sampling explains."""
-        return float(np.median(self.losses) - np.median(self.floors) * self._median_of_floor())
+        return float(np.median(self.losses)) - self._unit * float(chi2.median(self._freedom))
 
     @property
     def excess_errors(self) -> float:
         """`excess` in standard errors of a median of so many bursts; infinite when there is no sampling error."""
-        freedom = self.stretches.shape[1] * (self.stretches.shape[1] + 1) / 2
-        floor = float(np.median(self.floors)) / freedom
-        density = chi2.pdf(chi2.median(freedom), freedom)
-        error = floor / (2 * density * np.sqrt(len(self.losses)))
+        density = chi2.pdf(chi2.median(self._freedom), self._freedom)
+        error = self._unit / (2 * density * np.sqrt(len(self.losses)))
         return self.excess / error if error > 0 else np.copysign(np.inf, self.excess)
 
-    def _median_of_floor(self) -> float:
-        freedom = self.stretches.shape[1] * (self.stretches.shape[1] + 1) / 2
-        return float(chi2.median(freedom)) / freedom
+    @property
+    def _freedom(self) -> float:
+        """Degrees of freedom of χ²: independent numbers in G."""
+        k = self.stretches.shape[1]
+        return k * (k + 1) / 2
+
+    @property
+    def _unit(self) -> float:
+        """Loss of a perfect encoder that corresponds to χ² = 1, for a burst of median length."""
+        floor = float(np.median(self.floors))
+        if floor == 0:
+            return 0.0
+        points = 1 + self._freedom / floor
+        return 1 / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
+
+
+def _bartlett(counts: Array | float, k: int) -> Array:
+    """What makes the likelihood ratio of bursts of so many points follow χ² to the next order in 1 / M."""
+    return np.maximum(1 - (2 * k**2 + 3 * k - 1) / (6 * (k + 1) * (np.asarray(counts) - 1)), 0.1)
 
 
 def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Whitening:
