@@ -7,11 +7,22 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy.stats import wishart
 
 from helpers import random_rotation
 from pyloca import datasets
 from pyloca.demo import EXAMPLES
-from pyloca.plots import COLOURS, overview, plot_distances, png, style
+from pyloca.plots import (
+    COLOURS,
+    overview,
+    plot_distances,
+    plot_errors,
+    plot_map,
+    plot_training,
+    plot_whitening,
+    png,
+    style,
+)
 from pyloca.plots._figures import _projection, _round_up, _spread
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
@@ -150,3 +161,54 @@ def test_limits_are_rounded_up_to_one_digit(value, rounded):
 
 def test_colours_are_eight_and_distinct():
     assert len(set(COLOURS.values())) == len(COLOURS) == 8
+
+
+# -- a fitted model -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d", "panels"), [(1, 1), (2, 1), (3, 3), (4, 6), (5, 6)])
+def test_a_map_has_a_panel_for_every_pair_of_up_to_four_coordinates(d, panels):
+    random = np.random.RandomState(0)
+    figure = plot_map(random.normal(size=(50, d)), random.uniform(1, 2, size=50), "value", log=True)
+    assert len([axes for axes in figure.axes if axes.get_xlabel()]) == panels
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_map_of_many_points_has_hexagons_and_few_dots_are_all_there():
+    random = np.random.RandomState(0)
+    few, many = (plot_map(random.normal(size=(n, 2)), np.arange(float(n)), "n") for n in (100, 60_000))
+    assert len(few.axes[0].collections[0].get_offsets()) == 100
+    assert len(many.axes[0].collections[0].get_array()) < 20_000
+
+
+def test_values_that_are_equal_infinite_or_zero_are_drawn():
+    Z = np.random.RandomState(0).normal(size=(30, 2))
+    for values in (np.ones(30), np.zeros(30), np.r_[np.full(10, np.inf), np.ones(20)]):
+        for log in (True, False):
+            png(plot_map(Z, values, "value", log=log))
+    png(plot_whitening(np.r_[np.inf, np.ones(29)], np.zeros(30), 2))
+    png(plot_errors(np.zeros(30), "error"))
+
+
+def test_the_curve_of_sampling_is_the_law_of_the_losses():
+    """Losses of a perfect encoder: the histogram follows the curve."""
+    random = np.random.RandomState(0)
+    k, m, n = 2, 400, 20_000
+    covariance = wishart(m - 1, np.eye(k) / (m - 1), seed=random).rvs(n)  # (n, k, k)
+    loss = np.trace(covariance, axis1=1, axis2=2) - np.linalg.slogdet(covariance)[1] - k
+    axes = plot_whitening(loss, np.full(n, k * (k + 1) / (2 * (m - 1))), k).axes[0]
+    (curve,) = axes.get_lines()
+    edges, heights = axes.patches[-1].get_data().edges, axes.patches[-1].get_data().values
+    expected = np.interp(np.sqrt(edges[1:] * edges[:-1]), *curve.get_data())
+    np.testing.assert_allclose(heights[1:-1], expected[1:-1], atol=0.006)
+
+
+def test_training_lines_end_with_their_stage():
+    history = [
+        {"stage": stage, "iteration": 10 * i + 5, "seconds": 0.0, "loss": 1 / (i + 1)}
+        | ({"validation_loss": 2 / (i + 1)} if stage == "whiten" else {})
+        for i, stage in enumerate(["fit", "fit", "whiten", "whiten", "whiten"])
+    ]
+    lines = plot_training(history).axes[0].get_lines()
+    assert [len(line.get_xdata()) for line in lines] == [2, 3, 3]
+    assert [text.get_text() for text in lines[0].axes.texts] == ["fit", "whiten"]

@@ -190,8 +190,10 @@ def test_wrong_options_of_an_explorer(options, words):
 
 
 def test_modules_of_the_users_own_are_not_explored_and_the_page_says_so():
-    model = short_fit(tiny_loca(encoder=nn.Sequential(nn.Linear(3, 2))), planar_bursts(80, 20)[1])
-    html = render(user_report(model, planar_bursts(80, 20)[1]))
+    model = random_model()
+    model.encoder_ = nn.Sequential(nn.Linear(3, 2))
+    play = explorer(model, np.zeros((5, 3)), title="x")
+    html = render(Page("Title", "Lead.", (Section("One", explorers=(play,)),)))
     assert "The encoder is a module of your own (Sequential)" in html
     assert Reader(html).all("script") == []
 
@@ -213,20 +215,20 @@ def test_the_page_of_a_model_says_all_that_is_known(page, fitted):
     assert page.title == "A page"
     assert page.warnings == model.diagnostics_.warnings
     assert [section.title.split(":")[0] for section in page.sections] == [
-        "At a glance",
         "Explore the model",
+        "At a glance",
         "Embedding",
         "Whitening",
         "Reconstruction",
         "Training",
         "The bursts themselves",
     ]
-    facts = dict(page.sections[0].tables[0].rows)
+    facts = dict(page.sections[1].tables[0].rows)
     assert facts["N, bursts"] == "80" and facts["M, points a burst"] == "20" and facts["d, coordinates"] == "2"
     assert facts["σ, size of a burst in the coordinates"] == "0.01 (given)"
     assert f"{model.diagnostics_.whitening_loss:.3g}" in facts["whitening loss, held-out bursts"]
     assert page.settings["hidden_layers"] == "(8,)"
-    assert "8 of them were held out" in page.sections[0].paragraphs[-1]
+    assert "8 of them were held out" in page.sections[1].paragraphs[-1]
 
 
 def test_the_worst_bursts_are_the_worst(fitted):
@@ -242,7 +244,7 @@ def test_the_worst_bursts_are_the_worst(fitted):
 
 def test_other_data_is_called_other_data(fitted):
     model, bursts = fitted
-    words = " ".join(user_report(model, bursts[:50]).sections[0].paragraphs)
+    words = " ".join(user_report(model, bursts[:50]).sections[1].paragraphs)
     assert "not the bursts that the model was fitted to" in words
 
 
@@ -274,7 +276,7 @@ def test_one_and_four_coordinates():
         statistics = BurstStatistics.from_jacobians(means, np.tile(jacobian, (60, 1, 1)))
         model = short_fit(tiny_loca(n_components=d, burst_std=1.0), statistics)
         found = user_report(model, statistics)
-        facts = dict(found.sections[0].tables[0].rows)
+        facts = dict(found.sections[1].tables[0].rows)
         assert facts["M, points a burst"] == "known exactly"
         assert render(found)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
@@ -49,6 +50,8 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.yaxis.set_major_locator(MaxNLocator(5))
         bar = figure.colorbar(drawn, ax=panels.tolist(), extend="both", shrink=0.8, aspect=30)
+        if isinstance(norm, LogNorm):
+            _label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
         bar.set_label(label)
     return figure
 
@@ -80,6 +83,7 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
             axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
         axes.set(xscale="log", ylabel="part of the bursts")
+        _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -92,11 +96,13 @@ def plot_errors(errors: Array, label: str) -> Figure:
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        _draw_histogram(axes, usable, _log_bins(usable), COLOURS["blue"], "bursts")
+        bins = _log_bins(usable)
+        _draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
         if len(usable):
             middle = float(np.median(usable))
             axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
         axes.set(xscale="log", xlabel=label, ylabel="part of the bursts")
+        _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_ylim(bottom=0)
         axes.legend()
     return figure
@@ -180,6 +186,14 @@ def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: 
     part = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
     axes.stairs(part, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
     axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
+
+
+def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
+    """Over less than two decades label 1, 2 and 5 of each; matplotlib would label every digit, one over the other."""
+    if low and high and high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _log_bins(values: Array) -> Array:

@@ -25,6 +25,7 @@ CITATION = (
     "Proceedings of the National Academy of Sciences 117."
 )
 LIBRARIES = ("pyloca", "torch", "numpy", "scipy", "scikit-learn")
+SCRIPTS = ("network.js", "drawing.js", "measurement.js", "explorer.js")  # each uses what lies in those before it
 NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan|—)( [^\d\s]{1,3})?")
 
 
@@ -116,7 +117,7 @@ def render(page: Page) -> str:
     their hashes: whatever a label contains, it is shown and not run.
     """
     has_explorer = any(explorer.data for section in page.sections for explorer in section.explorers)
-    style, script = _asset("page.css"), _asset("explorer.js") if has_explorer else ""
+    style, script = _asset("page.css"), _script() if has_explorer else ""
     policy = [
         "default-src 'none'",
         f"script-src {_hash(script)}",
@@ -151,6 +152,11 @@ def _environment() -> Environment:
 @cache
 def _asset(name: str) -> str:
     return (files("pyloca.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    """The parts of the script in one function, so that they share names among themselves and with nothing else."""
+    return '"use strict";\n(() => {\n' + "\n".join(map(_asset, SCRIPTS)) + "})();\n"
 
 
 def _hash(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib import figure as drawn
@@ -77,8 +78,8 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
         title=name or "Standardized coordinates",
         lead=_lead(found, warnings),
         sections=(
-            _overview(found),
             _explore(found),
+            _overview(found),
             _embedding(found),
             _whitening(found),
             _reconstruction(found),
@@ -131,6 +132,13 @@ def _lead(found: _Findings, warnings: Sequence[str]) -> str:
     )
 
 
+def _explore(found: _Findings) -> Section:
+    return Section(
+        "Explore the model",
+        explorers=(explorer(found.model, found.statistics.means, title="From the embedding", labels=found.labels),),
+    )
+
+
 def _overview(found: _Findings) -> Section:
     model, statistics = found.model, found.statistics
     checked = found.diagnostics
@@ -154,13 +162,6 @@ def _overview(found: _Findings) -> Section:
         _whose(found),
     )
     return Section("At a glance", paragraphs, (Table(("quantity", "value"), tuple(rows)),))
-
-
-def _explore(found: _Findings) -> Section:
-    return Section(
-        "Explore the model",
-        explorers=(explorer(found.model, found.statistics.means, title="From the embedding", labels=found.labels),),
-    )
 
 
 def _embedding(found: _Findings) -> Section:
@@ -324,7 +325,13 @@ def _figure(picture: drawn.Figure, alt: str, caption: str = "") -> Figure:
 
 def _settings(model: LOCA) -> dict[str, str]:
     values = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_A_SETTING}
-    return {name: "not set" if value is None else str(value) for name, value in sorted(values.items())}
+    return {name: _setting(value) for name, value in sorted(values.items())}
+
+
+def _setting(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _whose(found: _Findings) -> str:
@@ -352,6 +359,8 @@ def _counts(counts: Array) -> str:
 
 
 def _percent(part: float) -> str:
+    if 0 < part < 1e-5:
+        return "less than 0.001 %"
     return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
 
 
