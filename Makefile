@@ -4,11 +4,11 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint docs bench clean
+.PHONY: help venv demo reproduce test lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 venv: $(STAMP)  ## make .venv with pyloca and its tools, at the versions of constraints.txt
 
@@ -21,6 +21,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)  ## fit two of the paper's examples, print a table and write pictures to demo/
 	.venv/bin/pyloca demo
+
+reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, into reproduce/ (an hour or two)
+	.venv/bin/pyloca reproduce
 
 test: $(STAMP)  ## run all tests and docstring examples
 	.venv/bin/python -m pytest
@@ -37,5 +40,5 @@ bench: $(STAMP)  ## run all benchmarks
 	.venv/bin/python -m benchmarks all
 
 clean:  ## remove .venv, caches and everything that was generated
-	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist demo
+	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist demo reproduce
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,13 +9,10 @@ from typing import Any
 
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
+from pyloca.experiments import EXPERIMENTS
 from pyloca.metrics import stress
 
-# the networks of the paper's appendix
-NETWORKS: dict[str, dict[str, Any]] = {
-    "mushroom": {"hidden_layers": (50, 50)},
-    "sphere": {"hidden_layers": (100, 100), "decoder_activation": "leaky_relu"},
-}
+NAMES = ("mushroom", "sphere")
 
 
 def run_one(name: str, seed: int) -> dict[str, Any]:
@@ -36,10 +33,9 @@ def run_one(name: str, seed: int) -> dict[str, Any]:
         model = LOCA(
             n_components=data.n_components,
             burst_std=data.burst_std,
-            solver="paper",
             random_state=seed,
             callbacks=[check],
-            **NETWORKS[name],
+            **EXPERIMENTS[name].full.parameters("paper"),
         ).fit(data.bursts)
     finally:
         signal.signal(signal.SIGINT, previous)
@@ -55,7 +51,7 @@ def run_one(name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def run(seeds: list[int], names: tuple[str, ...] = tuple(NETWORKS)) -> bool:
+def run(seeds: list[int], names: tuple[str, ...] = NAMES) -> bool:
     warnings.simplefilter("ignore", TrustWarning)  # they are in the results
     for name in names:
         found = {str(seed): run_one(name, seed) for seed in seeds}

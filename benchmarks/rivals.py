@@ -6,14 +6,13 @@ eigenfunctions of the square, cos πx and cos πy, stand in the table as what di
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
 import numpy as np
 
 from benchmarks.tables import print_table, write_results
-from pyloca import LOCA, BurstError, TrustWarning, datasets
+from pyloca import LOCA, TrustWarning, datasets
 from pyloca.baselines import (
     AnisotropicDiffusionMaps,
     Autoencoder,
@@ -22,11 +21,10 @@ from pyloca.baselines import (
     IntrinsicIsomap,
     RiemannianRelaxation,
 )
+from pyloca.experiments._rivals import best_by_truth, candidates
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 
-FACTORS = (0.2, 0.3, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
-ALPHAS = (0, 1)
 SLACK = 1.5  # the paper's figures are of one run and have one or two digits
 PAPER = {
     ("mushroom", "LOCA"): 1.5e-5,
@@ -48,11 +46,13 @@ def run(seeds: list[int]) -> bool:
         for seed in seeds:
             data = getattr(datasets, name)(random_state=seed)
             statistics = BurstStatistics.from_bursts(data.bursts, data.intrinsic_dim)
-            for method, candidates in _methods(data, seed).items():
+            for method, models in _methods(data, seed).items():
                 facts = rows.setdefault(f"{name}, {method}", {"seeds": [], "factors": [], "seconds": []})
-                best, factor, seconds = _best(candidates, statistics, data.X)
-                print(f"{name} seed {seed} {method}: {best:.2e} with factor {factor} in {seconds:.1f} s")
-                for key, value in (("seeds", best), ("factors", factor), ("seconds", seconds)):
+                best = best_by_truth(models, statistics, data.X)
+                print(
+                    f"{name} seed {seed} {method}: {best.stress:.2e} with factor {best.label} in {best.seconds:.1f} s"
+                )
+                for key, value in (("seeds", best.stress), ("factors", best.label), ("seconds", best.seconds)):
                     facts[key].append(value)
                 facts["paper"] = PAPER.get((name, method))
             if name == "mushroom":
@@ -91,27 +91,7 @@ def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[str | None, An
         "RiemannianRelaxation": {
             f"{f:g}": RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f) for f in (0.5, 1, 2, 4)
         },
-        "AnisotropicDiffusionMaps": {
-            f"{f:g}, α = {a}": AnisotropicDiffusionMaps(d, bandwidth_factor=f, alpha=a) for f in FACTORS for a in ALPHAS
-        },
-        "DiffusionMaps": {
-            f"{f:g}, α = {a}": DiffusionMaps(d, bandwidth_factor=f, alpha=a) for f in FACTORS for a in ALPHAS
-        },
+        "AnisotropicDiffusionMaps": candidates(AnisotropicDiffusionMaps, d),
+        "DiffusionMaps": candidates(DiffusionMaps, d),
         "Autoencoder": {None: Autoencoder(d, random_state=seed)},
     }
-
-
-def _best(
-    candidates: dict[str | None, Any], statistics: BurstStatistics, X: np.ndarray[Any, Any]
-) -> tuple[float, str | None, float]:
-    """(stress, factor, seconds) of the candidate with the least stress."""
-    found: list[tuple[float, str | None, float]] = []
-    for factor, model in candidates.items():
-        start = time.perf_counter()
-        try:
-            Z = model.fit_transform(statistics)
-        except BurstError:  # a kernel so narrow that it falls into pieces
-            continue
-        seconds = time.perf_counter() - start
-        found.append((stress(X, Z, scale=True), factor, seconds))
-    return min(found, key=lambda row: row[0])

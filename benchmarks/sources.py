@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_sample_image
-from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
-from pyloca.bursts import from_image, from_image_patches
-from pyloca.metrics import calibrate, stress
+from pyloca.bursts import from_image_patches
+from pyloca.experiments import flatten
+from pyloca.metrics import stress
 
 SHEETS, WINDOW, JITTER, BLUR = 5, 32, 0.2, 3.0
 SHEET_BAR, STRESS_BAR, SECONDS_BAR = 0.02, 0.01, 120.0
@@ -24,7 +24,7 @@ def run(seeds: list[int]) -> bool:
     warnings.simplefilter("ignore", TrustWarning)
     rows: dict[str, dict[str, Any]] = {}
     for seed in seeds[:SHEETS]:
-        _note(rows, "bent sheet, RMS / side", SHEET_BAR, *flatten(seed))
+        _note(rows, "bent sheet, RMS / side", SHEET_BAR, *bent_sheet(seed))
     for name in ("china", "flower"):
         for seed in seeds[:3]:
             _note(rows, f"camera over '{name}.jpg', D = 1024, stress / variance", STRESS_BAR, *camera(name, seed))
@@ -52,20 +52,10 @@ def _note(rows: dict[str, dict[str, Any]], name: str, bar: float, value: float, 
         facts["notes"].append(note)
 
 
-def flatten(seed: int) -> tuple[float, float, str]:
-    """RMS error of the grid after a scaled rigid calibration on the four corners, in units of the sheet's side."""
-    photo = datasets.bent_sheet(random_state=seed)
-    bursts = from_image(photo.image, 0.45)
-    start = time.perf_counter()
-    model = LOCA(2, random_state=seed).fit(bursts)
-    seconds = time.perf_counter() - start
-    centres = np.array([burst.mean(axis=0) for burst in bursts])
-    node = NearestNeighbors(n_neighbors=1).fit(photo.Y).kneighbors(centres, return_distance=False)[:, 0]
-    corner = [int(np.argmin(np.linalg.norm(centres - photo.Y[i], axis=1))) for i in photo.corners]
-    motion = calibrate(model.embedding_[corner], photo.X[node[corner]], scaling=True)
-    error = np.square(motion.apply(model.embedding_) - photo.X[node]).sum(axis=1)
-    lost = len(photo.X) - len(np.unique(node))
-    return float(np.sqrt(error.mean())), seconds, f"{lost} of {len(photo.X)} spots lost"
+def bent_sheet(seed: int) -> tuple[float, float, str]:
+    """RMS error of the flattened grid, in units of the sheet's side."""
+    result = flatten.run(seed)
+    return result.figures["flatten"].value, result.seconds, f"{result.figures['flatten, spots lost'].value:.0f} lost"
 
 
 def camera(name: str, seed: int) -> tuple[float, float, str]:

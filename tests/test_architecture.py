@@ -32,7 +32,7 @@ FLOORS = [
     {"experiments"},
     {"plots"},
     {"report"},
-    {"demo"},
+    {"demo", "reproduce"},
     {"cli"},
     {"__main__"},
 ]

@@ -26,7 +26,7 @@ CITATION = (
 )
 LIBRARIES = ("pyloca", "torch", "numpy", "scipy", "scikit-learn")
 SCRIPTS = ("network.js", "drawing.js", "measurement.js", "explorer.js")  # each uses what lies in those before it
-NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan)( [^\d\s]{1,3})?")
+NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan|—)( [^\d\s]{1,3})?")
 
 
 @dataclass(frozen=True)
