@@ -10,6 +10,7 @@ import torch
 from benchmarks import (
     accuracy,
     evaluation,
+    faults,
     growth,
     limit,
     paper_solver,
@@ -26,6 +27,7 @@ COMMANDS = {
     "unseen": unseen.run,
     "speed": speed.run,
     "growth": growth.run,
+    "faults": faults.run,
     "evaluation": evaluation.run,
     "profile": profile.run,
     "limit": limit.run,

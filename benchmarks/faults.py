@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import torch
 from joblib import Parallel, delayed
+from torch import nn
 
 from benchmarks.tables import print_table, write_results
 from benchmarks.unseen import Measurement, cube, smooth_map, swiss_roll_with_hole
@@ -19,6 +20,7 @@ from pyloca import LOCA, TrustWarning, datasets
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset
+from pyloca.diagnostics import diagnose
 from pyloca.errors import BurstError
 from pyloca.metrics import stress
 from pyloca.solvers import _fast
@@ -140,7 +142,6 @@ FAULTS = {
 }
 # faults that are refused before training, by a word of the message
 REFUSED = {"pieces": "pieces that do not touch", "noise": "noise"}
-STARTS = ("collapsed", "folded")
 CLEAN = {
     "mushroom": lambda seed: datasets.mushroom(random_state=seed),
     "frame": lambda seed: datasets.frame(random_state=seed),
@@ -200,6 +201,17 @@ def planted_start(kind: str, seed: int) -> str:
         return verdict(data, seed)
 
 
+def collapsed_model(seed: int) -> str:
+    """What is said of a good encoder whose last coordinate is squeezed to a hundredth."""
+    data = plant("collapsed model", seed)
+    model = fit(data, seed)
+    squeeze = nn.Linear(2, 2, bias=False, dtype=torch.float64)
+    squeeze.weight.data = torch.diag(torch.tensor([1.0, 0.01], dtype=torch.float64))
+    model.encoder_ = nn.Sequential(model.encoder_, squeeze)
+    found = diagnose(model, data.bursts).findings
+    return found[0].name if found else ""
+
+
 def recovery(kind: str, seed: int) -> str:
     """Whether a bad start is given up and the fit is good: "recovered" then."""
     data = plant(f"{kind} start", seed)
@@ -217,6 +229,8 @@ def judge(what: str, seed: int) -> str:
     kind, _, name = what.partition(": ")
     if kind == "start":
         return planted_start(name, seed)
+    if kind == "model":
+        return collapsed_model(seed)
     if kind == "recovery":
         return recovery(name, seed)
     return verdict((FAULTS if kind == "fault" else CLEAN)[name](seed), seed)
@@ -225,8 +239,9 @@ def judge(what: str, seed: int) -> str:
 def expected() -> dict[str, tuple[str, ...]]:
     """What each case may be called."""
     cases = {f"fault: {name}": (name,) for name in FAULTS}
-    cases |= {f"start: {kind}": ("collapsed", "folded") if kind == "collapsed" else (kind,) for kind in STARTS}
-    cases |= {f"recovery: {kind}": ("recovered",) for kind in STARTS}
+    # The likelihood blows a collapsed start up again, so with or without other starts nothing is left to find.
+    cases |= {"start: folded": ("folded",), "start: collapsed": ("",), "model: collapsed": ("collapsed",)}
+    cases |= {f"recovery: {kind}": ("recovered",) for kind in ("folded", "collapsed")}
     return cases | {f"clean: {name}": ("",) for name in CLEAN}
 
 
