@@ -9,6 +9,7 @@ import torch
 
 from benchmarks import (
     accuracy,
+    confidence,
     evaluation,
     faults,
     growth,
@@ -28,6 +29,7 @@ COMMANDS = {
     "speed": speed.run,
     "growth": growth.run,
     "faults": faults.run,
+    "confidence": confidence.run,
     "evaluation": evaluation.run,
     "profile": profile.run,
     "limit": limit.run,

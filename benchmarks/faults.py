@@ -25,7 +25,7 @@ from pyloca.errors import BurstError
 from pyloca.metrics import stress
 from pyloca.solvers import _fast
 
-N, M, STD = 1500, 60, 0.01
+N, M, STD = 800, 60, 0.01
 
 
 def plant(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.stats import chi2
+from scipy.stats import f
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -48,8 +48,12 @@ class Agreement:
     standard_errors: Array
 
     def radius(self, level: float = 0.95) -> Array:
-        """Radius of the ball around each embedded mean that holds the truth with this probability, (N,)."""
-        return np.asarray(self.standard_errors * np.sqrt(chi2.ppf(level, self.embeddings.shape[2])))
+        """Radius of the ball around each embedded mean that holds the truth with this probability, (N,).
+
+        By Hotelling's law: the standard error itself is estimated from d coordinates of n differences.
+        """
+        n, d = len(self.embeddings) // 2, self.embeddings.shape[2]
+        return np.asarray(self.standard_errors * np.sqrt(d * f.ppf(level, d, n * d)))
 
     def __str__(self) -> str:
         low, middle, high = np.quantile(self.standard_errors, [0.05, 0.5, 0.95])

@@ -122,10 +122,11 @@ class _FastSolver:
                 tried = self._encoder(start)
                 best = tried if best is None else best
                 tried.score = self._train(tried, start)
-                best = min(best, tried, key=lambda encoder: encoder.score)
                 fault = self._fault(tried, trained)
                 if not fault:
+                    best = tried
                     break
+                best = min(best, tried, key=lambda encoder: encoder.score)
                 self._give_up(fault)
             assert best is not None
             self._descend(self._decoding(best, make_kernel(decoder)))
