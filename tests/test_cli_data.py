@@ -1,11 +1,8 @@
 """`pyloca inspect`, `fit`, `transform` and `inverse`, as a person runs them."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -176,27 +173,3 @@ def test_inspect_sees_outliers_pieces_and_bent_bursts(tmp_path):
     noisy = bursts + 0.02 * np.random.RandomState(0).standard_normal(bursts.shape)
     np.save(tmp_path / "b.npy", noisy)
     assert "lies off its k = 2 tangents" in run("inspect", tmp_path / "b.npy", "--intrinsic-dim", 2).stdout
-
-
-# -- interrupted ------------------------------------------------------------------------------------------------
-
-
-def test_ctrl_c_during_a_fit_leaves_nothing_behind(tmp_path):
-    random = np.random.RandomState(0)
-    X = random.uniform(size=(3000, 1, 2))
-    np.save(tmp_path / "b.npy", X + 0.01 * random.standard_normal((3000, 6, 2)))
-    # the tests may themselves have been started with SIGINT ignored, which a child inherits
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pyloca.cli import main; main()"
-    )
-    command = [sys.executable, "-c", code, "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
-    assert child.stderr is not None
-    assert "fit encoder" in child.stderr.readline()  # it is training now
-    time.sleep(0.2)
-    child.send_signal(signal.SIGINT)
-    _, words = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert "Interrupted." in words and "Traceback" not in words
-    assert [p.name for p in tmp_path.iterdir()] == ["b.npy"]

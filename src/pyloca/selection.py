@@ -6,7 +6,7 @@ import os
 
 from numpy.typing import ArrayLike
 
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 
 __all__ = ["estimate_burst_std", "estimate_intrinsic_dim"]
@@ -17,7 +17,7 @@ def _statistics(
 ) -> BurstStatistics:
     if isinstance(bursts, BurstStatistics):
         return bursts
-    raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+    raw = as_bursts(bursts)
     return BurstStatistics.from_bursts(raw, intrinsic_dim)
 
 

@@ -25,7 +25,7 @@ import click
 from pyloca import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
-__all__ = ["DISTRUSTED", "cli", "debug_option", "main", "make_directory", "require", "writable"]
+__all__ = ["DISTRUSTED", "Terminated", "cli", "debug_option", "main", "make_directory", "require", "writable"]
 
 USAGE, DISTRUSTED, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
@@ -139,8 +139,8 @@ debug_option = click.option(
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge, 5 bad model file, 130 interrupted, "
-    "143 terminated, 1 anything else.",
+    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge or is not to be believed, 5 bad model file, "
+    "130 interrupted, 143 terminated (a fit has then left a checkpoint), 1 anything else.",
 )
 @click.version_option(__version__, prog_name="pyloca", message="%(prog)s %(version)s")
 @debug_option

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from pyloca.cli._main import DISTRUSTED, cli, debug_option, writable
-from pyloca.errors import BurstError
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, writable
+from pyloca.errors import BurstError, PylocaError
 
 __all__ = ["fit", "inverse", "transform"]
 
@@ -43,7 +43,8 @@ def _parameters() -> dict[str, Any]:
 
     skipped = {"self", "encoder", "decoder", "callbacks", "verbose"}
     signature = inspect.signature(LOCA.__init__)
-    return {name: p.default for name, p in signature.parameters.items() if name not in skipped}
+    defaults = {name: p.default for name, p in signature.parameters.items() if name not in skipped}
+    return defaults | {"random_state": 0}  # a fit from the shell can be repeated, and resumed
 
 
 def _from_config(path: Path, known: dict[str, Any]) -> dict[str, Any]:
@@ -83,9 +84,11 @@ def _toml(settings: dict[str, Any]) -> str:
 @click.option("--validation-fraction", type=float, help="Part of the bursts that is held out.  [default: 0.1]")
 @click.option("--tol", type=float, help="Gain below which training ends.")
 @click.option("--max-iter", type=click.IntRange(1), help="At most this many iterations (fast) or epochs (paper).")
-@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: none]")
+@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
 @click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings in TOML.")
+@click.option("--checkpoint", type=FILE, help="Keep the state of the training here.  [default: OUTPUT.checkpoint]")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
@@ -96,6 +99,8 @@ def fit(
     embedding: Path | None,
     burst_id: str,
     config: Path | None,
+    checkpoint: Path | None,
+    resume: bool,
     print_config: bool,
     quiet: bool,
     as_json: bool,
@@ -105,7 +110,8 @@ def fit(
 
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id; - reads CSV from
     standard input. Options win over --config, which has the same names with underscores. The model is written even when
-    a check says that it should not be believed; the exit code is then 4.
+    a check says that it should not be believed; the exit code is then 4. A fit that was interrupted (Ctrl-C, SIGTERM)
+    has left a checkpoint: the same command with --resume goes on from there.
 
     \b
     Example:
@@ -122,22 +128,34 @@ def fit(
         raise click.UsageError("nothing would be kept: give -o model.safetensors, --embedding z.csv or --json.")
     if output is not None and output.suffix != ".safetensors":
         raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
-    for path in (output, embedding):
+    if checkpoint is None and output is not None:
+        checkpoint = output.with_name(f"{output.name}.checkpoint")
+    if resume and checkpoint is None:
+        raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
+    for path in (output, embedding, checkpoint):
         writable(path)
     from pyloca import LOCA
-    from pyloca.cli._tables import Points, read_bursts, write_points
+    from pyloca.cli._tables import read_bursts, write_points
 
     bursts = read_bursts(data, burst_id)
+    if checkpoint is not None:
+        _announce(checkpoint, resume)
     try:
-        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts)
+        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts, checkpoint=checkpoint)
+    except (KeyboardInterrupt, Terminated):
+        if checkpoint is not None and checkpoint.is_file():
+            click.echo(f"The training is kept in '{checkpoint}'; --resume goes on from there.", err=True)
+        raise
     except ValueError as error:
-        if isinstance(error, BurstError):
+        if isinstance(error, PylocaError):
             raise
         raise click.UsageError(str(error)) from error
     if output is not None:
         model.save(output)
     if embedding is not None:
-        write_points(Points(model.embedding_), "z", embedding)
+        write_points(model.embedding_, "z", embedding)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     facts = {
         "bursts": len(bursts),
         "n_features": model.n_features_in_,
@@ -153,6 +171,16 @@ def fit(
     click.echo(str(model.diagnostics_), err=True)
     if model.diagnostics_.warnings:
         click.get_current_context().exit(DISTRUSTED)
+
+
+def _announce(checkpoint: Path, resume: bool) -> None:
+    """Say what becomes of an earlier checkpoint."""
+    found = checkpoint.is_file()
+    if resume:
+        click.echo(f"Going on from '{checkpoint}'." if found else f"No '{checkpoint}' yet: starting anew.", err=True)
+    elif found:
+        click.echo(f"'{checkpoint}' of an earlier fit is removed; --resume would have gone on from it.", err=True)
+        checkpoint.unlink()
 
 
 @cli.command()
@@ -185,12 +213,12 @@ def inverse(model: Path, data: str, output: Path | None) -> None:
 def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
     writable(output)
     from pyloca import LOCA
-    from pyloca.cli._tables import Points, read_points, write_points
+    from pyloca.cli._tables import read_points, write_points
 
     fitted = LOCA.load(model)
-    points = read_points(data)
+    points, labels = read_points(data)
     try:
-        values = getattr(fitted, method)(points.values)
+        values = getattr(fitted, method)(points)
     except ValueError as error:
         raise BurstError(f"{'standard input' if data == '-' else data}: {error}") from error
-    write_points(Points(values, points.ids), prefix, output)
+    write_points(values, prefix, output, labels)

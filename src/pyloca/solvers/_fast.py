@@ -23,6 +23,7 @@ from pyloca.alignment import align
 from pyloca.errors import ConvergenceError
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
+from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 from pyloca.solvers._quasi_newton import LBFGS
@@ -74,6 +75,19 @@ class _Task:
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
 
 
+@dataclass
+class _Progress:
+    """How far a task is: what it takes to go on after an interruption. The memory of L-BFGS is not kept."""
+
+    theta: Tensor
+    best_theta: Tensor
+    last: int  # iteration at which it ends
+    ratio: int = 0  # which of the decays it is at
+    before: float = np.inf  # the best score when this decay began
+    best_score: float = np.inf
+    best_decay: float = 0.0
+
+
 class _FastSolver:
     def __init__(self, problem: Problem, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
@@ -83,6 +97,7 @@ class _FastSolver:
         self.tol = 1e-2 if problem.tol is None else problem.tol
         self.iteration = 0
         self.converged = True
+        self.finished: dict[str, Tensor] = {}  # weights of networks that are trained
         # Without held-out bursts the training bursts stand in for them.
         self.held_out = problem.validation if len(problem.validation) else problem.train
 
@@ -102,12 +117,25 @@ class _FastSolver:
         encoder_kernel, decoder_kernel = make_kernel(encoder), make_kernel(decoder)
         train, held_out = self._stack(problem.train), self._stack(self.held_out)
         unfinished = ""
+        resumed = self.monitor.resume()
         try:
-            targets = np.concatenate([start.positions[None] / self.out_scale, start.frames.transpose(1, 0, 2)])
-            aligned = train[:, torch.as_tensor(start.rows)].contiguous()
-            self._fit("encoder", encoder_kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs)
-            self._descend(self._whitening(encoder_kernel, train, held_out))
-            self._descend(self._decoding(encoder_kernel, decoder_kernel, train, held_out))
+            if resumed is None:
+                targets = np.concatenate([start.positions[None] / self.out_scale, start.frames.transpose(1, 0, 2)])
+                aligned = train[:, torch.as_tensor(start.rows)].contiguous()
+                loss = partial(_squares, self._tensor(targets), None)
+                self._fit("encoder", encoder_kernel, aligned, loss, self._signs)
+            if resumed is None or resumed.stage == "whiten":
+                self._descend(self._whitening(encoder_kernel, train, held_out), resumed)
+                resumed = None
+            else:
+                encoder_kernel.load(resumed.tensors["encoder"].to(problem.device))
+            self.finished = {"encoder": encoder_kernel.theta}
+            decoding = self._decoding(encoder_kernel, decoder_kernel, train, held_out)
+            if resumed is None:
+                part = self._subset(decoding.train.shape[1])
+                inputs = decoding.train[:, torch.as_tensor(part)].contiguous()
+                self._fit("decoder", decoder_kernel, inputs, decoding.loss(part), decoding.rows)
+            self._descend(decoding, resumed)
         except StopTraining:
             self.converged = False
             if self.monitor.stage != "decode":
@@ -208,8 +236,6 @@ class _FastSolver:
         def rows(output: Tensor) -> Tensor:
             return weights * self._signs(output)
 
-        part = self._subset(inputs.shape[1])
-        self._fit("decoder", decoder, inputs[:, torch.as_tensor(part)].contiguous(), loss(part), rows)
         gain = max(self.tol, 0.05)
         return _Task(
             "decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, DECODER_DECAY_RATIOS, gain
@@ -222,39 +248,52 @@ class _FastSolver:
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def _descend(self, task: _Task) -> None:
+    def _descend(self, task: _Task, resumed: State | None) -> None:
         """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
         n = task.train.shape[1]
         rows = self._subset(n)
         staged = task.train[:, torch.as_tensor(rows)].contiguous() if len(rows) < n else task.train
         loss = task.loss(rows)
-        theta = task.kernel.theta.clone()
-        best_score, best_theta, best_decay = np.inf, theta, 0.0
-        last = self.iteration + task.iterations
-        for ratio in task.ratios:
-            before, stage_best, decay = best_score, np.inf, np.inf
-            score = self._score(task, theta)
+        at = self._begin(task, resumed)
+        while at.ratio < len(task.ratios):
+            ratio, stage_best, decay = task.ratios[at.ratio], np.inf, np.inf
+            score = self._score(task, at.theta)
             optimizer, idle = None, 0
-            while self.iteration < last:
+            while self.iteration < at.last:
                 if optimizer is None or ratio * score < 0.5 * decay:
                     decay = ratio * score
-                    optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), theta)
+                    optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), at.theta)
                 going = self._segment(task, optimizer, staged, decay)
-                theta = optimizer.theta
-                candidate, score = self._candidate(task, theta)
-                if score < best_score:
-                    best_score, best_theta, best_decay = score, candidate, decay
-                self._record(task, optimizer, score, decay, best_theta)
+                at.theta = optimizer.theta
+                candidate, score = self._candidate(task, at.theta)
+                if score < at.best_score:
+                    at.best_score, at.best_theta, at.best_decay = score, candidate, decay
+                self._record(task, optimizer, score, decay, at.best_theta, partial(self._state, task, at))
                 idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
                 stage_best = min(score, stage_best)
                 if not going or idle == PATIENCE:
                     break
-            if not best_score < (1 - task.idle_gain) * before:
+            if not at.best_score < (1 - task.idle_gain) * at.before:
                 break
-            theta = best_theta
-        if len(rows) < n:
-            best_theta = self._finish(task, best_theta, best_decay)
+            at.theta, at.before, at.ratio = at.best_theta, at.best_score, at.ratio + 1
+        best_theta = self._finish(task, at.best_theta, at.best_decay) if len(rows) < n else at.best_theta
         task.kernel.load(best_theta)
+
+    def _begin(self, task: _Task, resumed: State | None) -> _Progress:
+        if resumed is None:
+            theta = task.kernel.theta.clone()
+            return _Progress(theta, theta, self.iteration + task.iterations)
+        numbers = resumed.numbers
+        self.iteration = int(numbers["iteration"])
+        theta, best_theta = (resumed.tensors[name].to(self.problem.device) for name in ("theta", "best_theta"))
+        last, ratio = int(numbers["last"]), int(numbers["ratio"])
+        scores = (numbers[name] for name in ("before", "best_score", "best_decay"))
+        return _Progress(theta, best_theta, last, ratio, *scores)
+
+    def _state(self, task: _Task, at: _Progress) -> State:
+        numbers = vars(at) | {"iteration": self.iteration}
+        weights = {name: numbers.pop(name) for name in ("theta", "best_theta")}
+        return State(task.name, numbers, weights | self.finished)
 
     def _subset(self, n: int) -> NDArray[np.int64]:
         return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
@@ -278,11 +317,21 @@ class _FastSolver:
         self._precondition(task.kernel, optimizer, stack, task.rows, decay)
         return self._run(optimizer, SEGMENT)
 
-    def _record(self, task: _Task, optimizer: LBFGS, score: float, decay: float, best: Tensor) -> None:
+    def _record(
+        self,
+        task: _Task,
+        optimizer: LBFGS,
+        score: float,
+        decay: float,
+        best: Tensor,
+        state: Callable[[], State] | None = None,
+    ) -> None:
         if not np.isfinite(score):
             raise ConvergenceError(f"the held-out loss became {score} in stage '{task.name}'; check the data's range.")
         try:
-            self.monitor.record(task.name, self.iteration, loss=optimizer.value, validation_loss=score, decay=decay)
+            self.monitor.record(
+                task.name, self.iteration, state, loss=optimizer.value, validation_loss=score, decay=decay
+            )
         except StopTraining:
             task.kernel.load(best)
             raise
