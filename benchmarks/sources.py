@@ -126,7 +126,7 @@ def draw(sheet: Flattened, path: Path) -> None:
     """The photograph, the spots found on a part of it, and the flattened grid over the true one."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    figure = Figure(figsize=(13, 4.8), layout="tight")
     whole, part, flat = figure.subplots(1, 3)
     image, size = sheet.photo.image, len(sheet.photo.image)
     whole.imshow(image, cmap="gray", vmin=0, vmax=1)
@@ -145,7 +145,7 @@ def draw(sheet: Flattened, path: Path) -> None:
     flat.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, frameon=False, fontsize=9)
     for axes in (whole, part, flat):
         axes.set(xticks=[], yticks=[])
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
     print(f"written: docs/{path.name}")
 
 

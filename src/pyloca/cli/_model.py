@@ -17,6 +17,7 @@ from pyloca.errors import BurstError, PylocaError
 __all__ = ["fit", "inverse", "transform"]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+TABLES = (".csv", ".npy")  # what coordinates and measurements are written to
 
 
 def _layers(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
@@ -71,22 +72,38 @@ def _toml(settings: dict[str, Any]) -> str:
 @cli.command()
 @click.argument("data")
 @click.option("-o", "--output", type=FILE, help="Write the fitted model to this .safetensors file.")
-@click.option("--embedding", type=FILE, help="Write the coordinates of the bursts to this .csv or .npy file.")
+@click.option("--embedding", type=FILE, help="Write the coordinates to this .csv or .npy file, one row a burst.")
 @click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
-@click.option("-d", "--n-components", type=click.IntRange(1), help="Number of coordinates.  [default: 2]")
-@click.option("--burst-std", type=float, help="σ of a burst in the latent space; sets the scale.  [default: estimated]")
-@click.option("--intrinsic-dim", type=click.IntRange(1), help="Directions that a burst spans.  [default: estimated]")
+@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="Coordinates to find.  [default: 2]")
+@click.option(
+    "--burst-std",
+    type=float,
+    metavar="STD",
+    help="Size σ of a burst, in units of the coordinates.  [default: estimated, up to scale]",
+)
+@click.option(
+    "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions a burst spans.  [default: estimated]"
+)
 @click.option("--solver", type=click.Choice(["fast", "paper"]), help="How to train.  [default: fast]")
 @click.option("--hidden-layers", callback=_layers, metavar="N,N", help="Widths of the networks.  [default: 50,50]")
-@click.option("--activation", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
-@click.option("--decoder-activation", help="The same for the decoder.  [default: as --activation]")
-@click.option("--measurement-noise", callback=_noise, metavar="STD", help="Noise to remove: a number, or 'estimate'.")
-@click.option("--validation-fraction", type=float, help="Part of the bursts that is held out.  [default: 0.1]")
-@click.option("--tol", type=float, help="Gain below which training ends.")
-@click.option("--max-iter", type=click.IntRange(1), help="At most this many iterations (fast) or epochs (paper).")
+@click.option("--activation", metavar="NAME", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
+@click.option("--decoder-activation", metavar="NAME", help="The same for the decoder.  [default: as --activation]")
+@click.option(
+    "--measurement-noise",
+    callback=_noise,
+    metavar="STD",
+    help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
+)
+@click.option("--validation-fraction", type=float, help="Part of the bursts kept for checks.  [default: 0.1]")
+@click.option("--tol", type=float, help="Relative gain below which a stage of training ends.")
+@click.option(
+    "--max-iter", type=click.IntRange(1), metavar="N", help="At most this many iterations (fast) or epochs (paper)."
+)
 @click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
 @click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings in TOML.")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
+)
 @click.option("--checkpoint", type=FILE, help="Keep the state of the training here.  [default: OUTPUT.checkpoint]")
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
@@ -108,10 +125,12 @@ def fit(
 ) -> None:
     """Learn coordinates from a file of bursts.
 
-    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id; - reads CSV from
-    standard input. Options win over --config, which has the same names with underscores. The model is written even when
-    a check says that it should not be believed; the exit code is then 4. A fit that was interrupted (Ctrl-C, SIGTERM)
-    has left a checkpoint: the same command with --resume goes on from there.
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id and one row a
+    measurement; - reads CSV from standard input. Bursts keep the order in which they first appear. Options win over
+    --config, which has the same names with underscores.
+
+    The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
+    interrupted (Ctrl-C, SIGTERM) has left a checkpoint: the same command with --resume goes on from there.
 
     \b
     Example:
@@ -132,8 +151,9 @@ def fit(
         checkpoint = output.with_name(f"{output.name}.checkpoint")
     if resume and checkpoint is None:
         raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
-    for path in (output, embedding, checkpoint):
-        writable(path)
+    writable(output)
+    writable(embedding, *TABLES)
+    writable(checkpoint)
     from pyloca import LOCA
     from pyloca.cli._tables import read_bursts, write_points
 
@@ -191,8 +211,8 @@ def _announce(checkpoint: Path, resume: bool) -> None:
 def transform(model: Path, data: str, output: Path | None) -> None:
     """Coordinates of new measurements.
 
-    DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV from standard input. A column
-    burst_id is passed on.
+    MODEL is a file that fit wrote. DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV
+    from standard input. A column burst_id is passed on.
     """
     _map(model, data, output, "transform", "z")
 
@@ -205,13 +225,14 @@ def transform(model: Path, data: str, output: Path | None) -> None:
 def inverse(model: Path, data: str, output: Path | None) -> None:
     """Measurements that belong to given coordinates: the decoder.
 
-    DATA is .npy (n, d) or CSV with a header line; - reads CSV from standard input.
+    MODEL is a file that fit wrote. DATA is .npy (n, d) or CSV with a header line, one row a point; - reads CSV from
+    standard input. A column burst_id is passed on.
     """
     _map(model, data, output, "inverse_transform", "y")
 
 
 def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
-    writable(output)
+    writable(output, *TABLES)
     from pyloca import LOCA
     from pyloca.cli._tables import read_points, write_points
 
