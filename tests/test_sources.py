@@ -292,7 +292,7 @@ def test_tables(kind):
     ("columns", "options", "message"),
     [
         ({"x": [1.0]}, {}, "there is no column 'burst_id'"),
-        ({"burst_id": [1]}, {}, "there is no column 'of measurements'"),
+        ({"burst_id": [1]}, {}, "there is no column of measurements"),
         ({"burst_id": [1], "x": [1.0]}, {"columns": ["z"]}, "there is no column 'z'"),
         ({"burst_id": [], "x": []}, {}, "no rows"),
         ({"burst_id": [1], "x": ["word"]}, {}, "column 'x' has dtype"),

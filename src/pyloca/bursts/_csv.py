@@ -25,23 +25,30 @@ class Table:
     labels: list[str] | None = None
 
 
-def read_table(file: TextIO, label: str) -> Table:
-    """A CSV table with a header line. The column `label`, if there is one, is text; an error names the line."""
+def read_table(file: TextIO, label: str, *, needed: bool = False) -> Table:
+    """A CSV table with a header line. The column `label`, which may be `needed`, is text; an error names the line."""
     try:
-        return _read(file, label)
+        return _read(file, label, needed)
     except csv.Error as error:
         raise BurstError(f"is no CSV ({error}).") from error
     except UnicodeDecodeError as error:
         raise BurstError(f"is no text in UTF-8 ({error.reason} at byte {error.start}).") from error
 
 
-def _read(file: TextIO, label: str) -> Table:
+def _read(file: TextIO, label: str, needed: bool) -> Table:
     lines = csv.reader(file, strict=True)
     names = [name.strip().removeprefix("\ufeff") for name in next(lines, [])]
     if not any(names):
         raise BurstError("the file is empty; expected a header line with the names of the columns.")
     if len(set(names)) < len(names):
         raise BurstError(f"two columns have one name: {', '.join(names)}.")
+    if all(_is_number(name) for name in names):
+        raise BurstError("line 1 has numbers where the names of the columns are expected; add a header line.")
+    if needed and label not in names:
+        hint = " Cells are separated by commas." if len(names) == 1 else ""
+        raise BurstError(f"there is no column {label!r}; line 1 names {', '.join(names)}.{hint}")
+    if names == [label]:
+        raise BurstError(f"there is no column of measurements beside {label!r}.")
     place = names.index(label) if label in names else None
     labels: list[str] = []
     rows: list[list[float]] = []

@@ -39,7 +39,7 @@ def open_bursts(path: str | os.PathLike[str], *, burst_id: str = BURST_ID) -> Bu
     if path.suffix.lower() not in READERS:
         raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
     if not path.is_file():
-        raise BurstError(f"{path}: there is no such file.")
+        raise BurstError(f"{path}: {'is a directory; expected a file' if path.is_dir() else 'there is no such file'}.")
     try:
         return READERS[path.suffix.lower()](path, burst_id)
     except BurstError as error:
@@ -120,9 +120,7 @@ def _read_csv_file(path: Path, burst_id: str) -> Bursts:
 
 def read_csv(file: TextIO, burst_id: str = BURST_ID) -> Bursts:
     """Bursts from a long table in CSV with a header line; an error names the line."""
-    table = read_table(file, burst_id)
-    if table.labels is None:
-        raise BurstError(f"there is no column {burst_id!r}; line 1 names {', '.join(table.names)}.")
+    table = read_table(file, burst_id, needed=True)
     columns = dict(zip(table.names, table.values.T, strict=True))
     return from_columns({burst_id: np.array(table.labels), **columns}, burst_id, None)
 

@@ -104,7 +104,9 @@ def _toml(settings: dict[str, Any]) -> str:
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
 )
-@click.option("--checkpoint", type=FILE, help="Keep the state of the training here.  [default: OUTPUT.checkpoint]")
+@click.option(
+    "--checkpoint", type=FILE, help="Keep the training in this .checkpoint file.  [default: OUTPUT.checkpoint]"
+)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -153,7 +155,8 @@ def fit(
         raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
     writable(output)
     writable(embedding, *TABLES)
-    writable(checkpoint)
+    writable(checkpoint, ".checkpoint")
+    _not_the_data(data, embedding)
     from pyloca import LOCA
     from pyloca.cli._tables import read_bursts, write_points
 
@@ -191,6 +194,11 @@ def fit(
     click.echo(str(model.diagnostics_), err=True)
     if model.diagnostics_.warnings:
         click.get_current_context().exit(DISTRUSTED)
+
+
+def _not_the_data(data: str, output: Path | None) -> None:
+    if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
+        raise click.UsageError(f"'{output}' is the data; write to another file.")
 
 
 def _announce(checkpoint: Path, resume: bool) -> None:
@@ -233,6 +241,7 @@ def inverse(model: Path, data: str, output: Path | None) -> None:
 
 def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
     writable(output, *TABLES)
+    _not_the_data(data, output)
     from pyloca import LOCA
     from pyloca.cli._tables import read_points, write_points
 
