@@ -159,7 +159,7 @@ def sources_table() -> str:
         ]
         for name, row in facts["rows"].items():
             cells = [number(row[key]) for key in ("bar", "median", "worst")]
-            notes = "; ".join(sorted(set(row["notes"])))
+            notes = "; ".join(sorted(set(row["notes"]) - {""}))
             holds = "yes" if row["holds"] else "**no**"
             lines.append(f"| {name} | {' | '.join(cells)} | {holds} | {row['slowest']:.0f} | {notes} |")
         limit = facts["limit"]

@@ -89,7 +89,7 @@ def fit(bursts: Bursts, X: Array, seed: int) -> tuple[float, float]:
     """Stress over the latent variance, and the processor's seconds of the fit: other work on the machine is not in."""
     start = time.process_time()
     model = LOCA(2, random_state=seed).fit(bursts)
-    return stress(X, model.embedding_) / X.var(axis=0).sum(), time.process_time() - start
+    return float(stress(X, model.embedding_) / X.var(axis=0).sum()), time.process_time() - start
 
 
 # -- the bent sheet ---------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def camera_limit() -> list[dict[str, Any]]:
             row[f"stretch ratio, {name}"] = float(
                 np.median(np.sqrt(statistics.spectra[:, 0] / statistics.spectra[:, 1]))
             )
-            row[f"stress / variance, {name}"] = stress(X, positions) / X.var(axis=0).sum()
+            row[f"stress / variance, {name}"] = float(stress(X, positions) / X.var(axis=0).sum())
         print(row, flush=True)
         out.append(row)
     return out
