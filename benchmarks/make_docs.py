@@ -151,17 +151,19 @@ def sources_table() -> str:
     if exists("sources"):
         facts = load("sources")
         lines += [
-            f"`python -m benchmarks sources`, seeds {', '.join(map(str, facts['seed_list']))}; seconds are the "
+            f"`python -m benchmarks sources`, the first of the seeds {', '.join(map(str, facts['seed_list']))}; seconds are the "
             f"processor's, for the slowest fit (bar {facts['seconds_bar']:g}). The bar is on the worst seed.",
             "",
-            "| what | bar | median | worst seed | holds | seconds | notes |",
-            "|---|---|---|---|---|---|---|",
+            "| what | seeds | bar | median | worst seed | holds | seconds | notes |",
+            "|---|---|---|---|---|---|---|---|",
         ]
         for name, row in facts["rows"].items():
             cells = [number(row[key]) for key in ("bar", "median", "worst")]
             notes = "; ".join(sorted(set(row["notes"]) - {""}))
             holds = "yes" if row["holds"] else "**no**"
-            lines.append(f"| {name} | {' | '.join(cells)} | {holds} | {row['slowest']:.0f} | {notes} |")
+            lines.append(
+                f"| {name} | {len(row['seeds'])} | {' | '.join(cells)} | {holds} | {row['slowest']:.0f} | {notes} |"
+            )
         limit = facts["limit"]
         lines += [
             "",
