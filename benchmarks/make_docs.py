@@ -151,8 +151,8 @@ def sources_table() -> str:
     if exists("sources"):
         facts = load("sources")
         lines += [
-            f"`python -m benchmarks sources`, the first of the seeds {', '.join(map(str, facts['seed_list']))}; seconds are the "
-            f"processor's, for the slowest fit (bar {facts['seconds_bar']:g}). The bar is on the worst seed.",
+            f"`python -m benchmarks sources`, the first of the seeds {', '.join(map(str, facts['seed_list']))}; seconds "
+            f"are the processor's, for the slowest fit (bar {facts['seconds_bar']:g}). The bar is on the worst seed.",
             "",
             "| what | seeds | bar | median | worst seed | holds | seconds | notes |",
             "|---|---|---|---|---|---|---|---|",
