@@ -151,8 +151,9 @@ def sources_table() -> str:
     if exists("sources"):
         facts = load("sources")
         lines += [
-            f"`python -m benchmarks sources`, the first of the seeds {', '.join(map(str, facts['seed_list']))}; seconds "
-            f"are the processor's, for the slowest fit (bar {facts['seconds_bar']:g}). The bar is on the worst seed.",
+            f"`python -m benchmarks sources`, the first of the seeds {', '.join(map(str, facts['seed_list']))}; "
+            f"seconds are the processor's, for the slowest fit (bar {facts['seconds_bar']:g}). "
+            "The bar is on the worst seed.",
             "",
             "| what | seeds | bar | median | worst seed | holds | seconds | notes |",
             "|---|---|---|---|---|---|---|---|",
