@@ -9,6 +9,7 @@ import torch
 
 from benchmarks import (
     accuracy,
+    big_file,
     confidence,
     evaluation,
     faults,
@@ -36,6 +37,7 @@ COMMANDS = {
     "rivals": rivals.run,
     "rivals_speed": rivals_speed.run,
     "sources": sources.run,
+    "big_file": big_file.run,
     "paper_solver": paper_solver.run,
 }
 HOURS = {"paper_solver"}  # not among "all"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 import pyloca
@@ -67,6 +68,23 @@ def test_help_names_commands_and_exit_codes(arguments):
     assert "demo" in result.stdout
     assert "130 interrupted" in " ".join(result.stdout.split())
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "expected"),
+    [([], "in", ["inspect", "inverse"]), (["fit"], "--res", ["--resume"]), (["fit", "x", "--solver"], "f", ["fast"])],
+)
+def test_the_shell_completes_commands_options_and_choices(words, begun, expected):
+    complete = BashComplete(cli, {}, "pyloca", "_PYLOCA_COMPLETE")
+    assert [item.value for item in complete.get_completions(words, begun)] == expected
+
+
+def test_the_script_for_the_shell_is_printed():
+    environment = ENVIRONMENT | {"_PYLOCA_COMPLETE": "zsh_source"}
+    command = [sys.executable, "-m", "pyloca"]
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=120)
+    assert done.stdout.startswith("#compdef pyloca")
+    assert "_PYLOCA_COMPLETE=bash_source pyloca" in " ".join(run("--help").stdout.split())
 
 
 def test_help_of_demo():

@@ -1,11 +1,8 @@
 """`pyloca inspect`, `fit`, `transform` and `inverse`, as a person runs them."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -117,6 +114,15 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["inspect", "nosuch.npy"], 3, "there is no such file"),
         (["inspect", "bursts.npy", "--plot", "nowhere/p.png"], 2, "cannot write"),
         (["fti", "bursts.npy"], 2, "Did you mean 'fit'?"),
+        (["fit", "bursts.npy", "--embedding", "./bursts.npy"], 2, "is the data; write to another file"),
+        (["fit", "bursts.npy", "--json", "--checkpoint", "bursts.npy"], 2, "expected a .checkpoint file"),
+        (["fit", "bursts.npy", "--json", "--resume"], 2, "--resume needs to know from where"),
+        (["fit", "bursts.npy", "--embedding", "z.parquet"], 2, "expected a .csv or .npy file"),
+        (["inspect", "bursts.npy", "--plot", "/dev/null"], 2, "is no file"),
+        (["transform", "m.safetensors", "points.npy", "-o", "points.npy"], 2, "is the data"),
+        (["transform", "m.safetensors", "bare.csv"], 3, "bare.csv: line 1 has numbers"),
+        (["transform", "m.safetensors", "cut.npy"], 3, "it was cut short"),
+        (["transform", "m.safetensors", "."], 3, ".: is a directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -125,6 +131,8 @@ def test_what_goes_wrong_has_a_message_and_a_code(arguments, code, message, fold
     (folder / "bad.csv").write_text("burst_id,x,y\n0,1,2\n0,word,3\n")
     (folder / "few.csv").write_text("burst_id,x,y\n0,1,2\n0,2,3\n1,1,5\n1,6,3\n")
     (folder / "wide.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
+    (folder / "bare.csv").write_text("1,2,3\n4,5,6\n")
+    (folder / "cut.npy").write_bytes((folder / "points.npy").read_bytes()[:-9])
     before = sorted(p.name for p in folder.iterdir())
     done = run(*arguments)
     assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
@@ -176,27 +184,3 @@ def test_inspect_sees_outliers_pieces_and_bent_bursts(tmp_path):
     noisy = bursts + 0.02 * np.random.RandomState(0).standard_normal(bursts.shape)
     np.save(tmp_path / "b.npy", noisy)
     assert "lies off its k = 2 tangents" in run("inspect", tmp_path / "b.npy", "--intrinsic-dim", 2).stdout
-
-
-# -- interrupted ------------------------------------------------------------------------------------------------
-
-
-def test_ctrl_c_during_a_fit_leaves_nothing_behind(tmp_path):
-    random = np.random.RandomState(0)
-    X = random.uniform(size=(3000, 1, 2))
-    np.save(tmp_path / "b.npy", X + 0.01 * random.standard_normal((3000, 6, 2)))
-    # the tests may themselves have been started with SIGINT ignored, which a child inherits
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pyloca.cli import main; main()"
-    )
-    command = [sys.executable, "-c", code, "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
-    assert child.stderr is not None
-    assert "fit encoder" in child.stderr.readline()  # it is training now
-    time.sleep(0.2)
-    child.send_signal(signal.SIGINT)
-    _, words = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert "Interrupted." in words and "Traceback" not in words
-    assert [p.name for p in tmp_path.iterdir()] == ["b.npy"]

@@ -27,3 +27,15 @@ def test_links_of_the_pages_resolve():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             assert target.startswith("https://") or (page.parent / target).is_file(), f"{page.name}: {target}"
+
+
+def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 11
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "bursts.md", "exec"), names)
+    printed = re.findall(r"print\(.*?\)+  # (.*)", "".join(blocks))
+    assert capsys.readouterr().out.splitlines() == printed

@@ -63,7 +63,11 @@ def test_hdf5_is_read(names, tmp_path):
 
 def test_npy_is_mapped(tmp_path):
     path = save_bursts(equal(), tmp_path / "bursts.npy")
-    assert isinstance(open_bursts(path)._points, np.memmap) or open_bursts(path)._points.base is not None
+    array = open_bursts(path)._points
+    while not isinstance(array, np.memmap):  # np.asarray wraps it in a plain view of the same memory
+        array = array.base
+        assert array is not None
+    assert array.mode == "r"
 
 
 def test_a_table_by_another_name(tmp_path):
@@ -80,6 +84,11 @@ def test_a_table_by_another_name(tmp_path):
         ("", "the file is empty"),
         ("x,y\n1,2\n", "there is no column 'burst_id'; line 1 names x, y"),
         ("burst_id,x,x\n1,2,3\n", "two columns have one name"),
+        ("burst_id;x\n0;1\n", "there is no column 'burst_id'.*Cells are separated by commas"),
+        ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
+        ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),
+        ('burst_id,x\n"0,1\n', "is no CSV"),
+        ("burst_id,x\n0,\0\n", "line 2 has"),
         ("burst_id,x\n", "the table has no rows"),
         ("burst_id,x\n0,1\n0,1,2\n", "line 3 has 3 cells; line 1 names 2 columns"),
         ("burst_id,x\n0,1\n1\n", "line 3 has 1 cells"),
@@ -133,7 +142,21 @@ def test_any_shape_and_dtype_survives(array, tmp_path_factory):
         np.testing.assert_array_equal(open_bursts(path).to_array(), array.astype(np.float64))
 
 
+def test_text_that_is_not_utf8(tmp_path):
+    (tmp_path / "b.csv").write_bytes("burst_id,größe\n0,1\n".encode("latin-1"))
+    with pytest.raises(BurstError, match=r"no text in UTF-8 .* at byte 11"):
+        open_bursts(tmp_path / "b.csv")
+
+
+def test_cells_in_quotes_and_other_scripts(tmp_path):
+    (tmp_path / "b.csv").write_text('"burst_id",größe\n"Köln, Süd",1\n早,2\n"Köln, Süd",3\n', encoding="utf-8")
+    np.testing.assert_array_equal(open_bursts(tmp_path / "b.csv")[0], [[1], [3]])
+
+
 def test_unknown_suffixes_and_missing_files(tmp_path):
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(BurstError, match="is a directory; expected a file"):
+        open_bursts(tmp_path / "folder.npy")
     with pytest.raises(BurstError, match=r"read from \.npy, \.npz, \.csv, \.parquet, \.h5, \.hdf5 files"):
         open_bursts(tmp_path / "b.mat")
     with pytest.raises(BurstError, match="there is no such file"):

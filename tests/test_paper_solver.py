@@ -151,9 +151,9 @@ def test_each_rate_starts_from_the_best_weights(monkeypatch):
     starts, at_epoch = [], {}
     stage, epoch = _PaperSolver._stage, _PaperSolver._epoch
 
-    def spy_stage(self, rate, best):
-        starts.append((rate, weights(self._networks())))
-        stage(self, rate, best)
+    def spy_stage(self, at, best):
+        starts.append((at.rate, weights(self._networks())))
+        stage(self, at, best)
 
     def spy_epoch(self, optimizer, *, whitening):
         out = epoch(self, optimizer, whitening=whitening)

@@ -18,13 +18,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.bursts._container import split_indices
 from pyloca.diagnostics import Finding, TrustScale, diagnose_fit, whitening
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra
 from pyloca.networks import ACTIVATIONS, apply_rows
-from pyloca.solvers import SOLVERS, Monitor, Problem
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem
 
 __all__ = ["LOCA"]
 
@@ -138,9 +138,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, bursts: Data, y: None = None) -> LOCA:
-        """Find encoder and decoder for `bursts`: (N, M, D), `Bursts`, `BurstStatistics`, or a path to a file."""
-        self._fit(bursts)
+    def fit(self, bursts: Data, y: None = None, *, checkpoint: str | os.PathLike[str] | None = None) -> LOCA:
+        """Find encoder and decoder for `bursts`: (N, M, D), `Bursts`, `BurstStatistics`, or a path to a file.
+
+        How far the training is can be kept in the file `checkpoint`, which needs a whole number as `random_state`. If
+        the file is there, the fit goes on from it, or refuses it when it is of other data or settings (`max_iter` may
+        grow). It is yours to remove once the model is saved.
+        """
+        self._fit(bursts, checkpoint)
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -149,8 +154,12 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Fit and return the embedding of the burst means, (N, d)."""
         return self.fit(bursts).embedding_
 
-    def _fit(self, bursts: Data) -> None:
+    def _fit(self, bursts: Data, checkpoint: str | os.PathLike[str] | None) -> None:
         self._check_parameters()
+        if checkpoint is not None and not _is_whole(self.random_state, 0):
+            raise ValueError(
+                "a fit with a checkpoint needs random_state, a whole number: it can only go on as it began."
+            )
         raw, statistics = self._read(bursts)
         d = self._choose_dimensions(raw, statistics)
         known = self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
@@ -163,7 +172,6 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "Lower validation_fraction, or measure more bursts."
             )
         self._check_modules(statistics.n_features, d)
-        monitor = Monitor(self.callbacks, self.verbose)
         problem = Problem(
             statistics=statistics,
             bursts=raw,
@@ -181,6 +189,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             max_iter=None if self.max_iter is None else int(self.max_iter),
             tol=self.tol,
         )
+        facts = {"solver": self.solver, **problem.facts()}
+        file = None if checkpoint is None else CheckpointFile(Path(checkpoint), facts)
+        monitor = Monitor(self.callbacks, self.verbose, file)
         try:
             solution = SOLVERS[self.solver](problem, monitor)
         finally:
@@ -222,7 +233,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"intrinsic_dim = {self.intrinsic_dim}, but the BurstStatistics have k = {bursts.intrinsic_dim}."
                 )
             return None, bursts.without_noise(self.measurement_noise)
-        raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+        raw = as_bursts(bursts)
         most = None if self.n_components == "auto" else int(self.n_components)
         return raw, BurstStatistics.from_bursts(
             raw, self.intrinsic_dim, max_dim=most, measurement_noise=self.measurement_noise
@@ -381,7 +392,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"the BurstStatistics have k = {bursts.intrinsic_dim}; the model has k = {self.intrinsic_dim_}."
                 )
             return None, bursts.without_noise(self.measurement_noise)
-        raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+        raw = as_bursts(bursts)
         if raw.n_features != self.n_features_in_:
             raise BurstError(_wrong_features("bursts", raw.n_features, self.n_features_in_))
         return raw, BurstStatistics.from_bursts(

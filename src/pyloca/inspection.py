@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyloca.alignment import align
-from pyloca.bursts import Bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_std_from_spectra, mahalanobis_graph
 
@@ -86,10 +87,13 @@ class Inspection:
 
 
 def inspect_bursts(
-    bursts: Bursts | ArrayLike, *, n_components: int | None = None, intrinsic_dim: int | None = None
+    bursts: Bursts | ArrayLike | str | os.PathLike[str],
+    *,
+    n_components: int | None = None,
+    intrinsic_dim: int | None = None,
 ) -> Inspection:
     """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them."""
-    bursts = Bursts(bursts)
+    bursts = as_bursts(bursts)
     statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals

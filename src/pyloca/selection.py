@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.alignment import align
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.diagnostics import sample_rows
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator import LOCA, Data
@@ -270,7 +269,7 @@ def _fit(model: LOCA, bursts: Bursts | BurstStatistics) -> LOCA:
 def _raw(bursts: Data) -> Bursts:
     if isinstance(bursts, BurstStatistics):
         raise BurstError("this looks at raw bursts; BurstStatistics hold only their tangents.")
-    return open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+    return as_bursts(bursts)
 
 
 def _statistics(bursts: Data, intrinsic_dim: int | None) -> BurstStatistics:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
 
@@ -66,7 +66,7 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if isinstance(data, BurstStatistics):
             statistics = data
         else:
-            raw = open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
+            raw = as_bursts(data)
             statistics = BurstStatistics.from_bursts(raw, max_dim=int(self.n_components))
         self.n_features_in_ = statistics.n_features
         return statistics.means, statistics

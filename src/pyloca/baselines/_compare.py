@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import warnings
@@ -27,7 +26,7 @@ from pyloca.baselines._diffusion_maps import DiffusionMaps
 from pyloca.baselines._isomap import IntrinsicIsomap
 from pyloca.baselines._kernels import Euclidean, Metric
 from pyloca.baselines._relaxation import RiemannianRelaxation
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError, PylocaError, TrustWarning
 from pyloca.estimator import LOCA
 from pyloca.geometry import BurstStatistics, JointMahalanobis, connected_graph
@@ -199,7 +198,7 @@ def compare(
 def _read(bursts: Data, n_components: int) -> tuple[Bursts | None, BurstStatistics]:
     if isinstance(bursts, BurstStatistics):
         return None, bursts
-    raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
+    raw = as_bursts(bursts)
     return raw, BurstStatistics.from_bursts(raw, max_dim=n_components)
 
 

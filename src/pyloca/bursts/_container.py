@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,8 +13,8 @@ from pyloca.errors import BurstError
 
 __all__ = ["Bursts"]
 
-# Points read at once. 2^18 points of D = 17 in float64 are 36 MB: large enough for BLAS, small beside any data set.
-CHUNK_POINTS = 1 << 18
+# Numbers read at once: 32 MB in float64, large enough for BLAS, small beside any data set.
+CHUNK = 1 << 22
 
 
 class Bursts:
@@ -169,18 +170,22 @@ class Bursts:
 
     # -- reading in bulk ----------------------------------------------------------------------------------------
 
-    def blocks(self, max_points: int = CHUNK_POINTS) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Bursts of equal length together: (positions in this object, float64 array (b, M, D)), chunk by chunk."""
+    def blocks(self, max_numbers: int = CHUNK) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Bursts of equal length together: (positions in this object, float64 array (b, M, D)), chunk by chunk.
+
+        A chunk has at most `max_numbers` numbers, or is one burst.
+        """
         counts = self.counts
         if len(counts) == 0:
             return
         # A stable sort keeps bursts of one length in the order of the file, so a disk is read forwards.
         order = np.argsort(counts, kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
-            size = max(1, max_points // int(counts[group[0]]))
+            size = max(1, max_numbers // (int(counts[group[0]]) * self.n_features))
             for start in range(0, len(group), size):
                 rows = group[start : start + size]
                 yield rows, self._stack(rows)
+                _forget_pages(self._points)
 
     def _stack(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:
         rows = self._index[positions]
@@ -209,6 +214,17 @@ class Bursts:
         """Training and validation bursts: `fraction` of them, drawn by `seed`, are held out. Order is kept."""
         train, held_out = split_indices(len(self), fraction, seed)
         return self[train], self[held_out]
+
+
+def _forget_pages(array: NDArray[Any]) -> None:
+    """What was read of a mapped file need not stay in memory; a file larger than that would fill it."""
+    base: Any = array
+    while base is not None and not isinstance(base, mmap.mmap):
+        if isinstance(base, np.memmap) and base.mode != "r":
+            return  # changes that were never meant for the file (mode "c") would be lost
+        base = getattr(base, "base", None)
+    if base is not None and hasattr(base, "madvise"):  # not on Windows
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def split_indices(

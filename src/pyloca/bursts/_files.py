@@ -5,19 +5,20 @@ from __future__ import annotations
 import importlib
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pyloca._files import write_atomically
 from pyloca.bursts._container import Bursts
+from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._points import from_columns
 from pyloca.errors import BurstError
 
-__all__ = ["open_bursts", "read_csv", "save_bursts"]
+__all__ = ["as_bursts", "open_bursts", "read_csv", "save_bursts"]
 
 BURST_ID = "burst_id"
 
@@ -38,7 +39,7 @@ def open_bursts(path: str | os.PathLike[str], *, burst_id: str = BURST_ID) -> Bu
     if path.suffix.lower() not in READERS:
         raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
     if not path.is_file():
-        raise BurstError(f"{path}: there is no such file.")
+        raise BurstError(f"{path}: {'is a directory; expected a file' if path.is_dir() else 'there is no such file'}.")
     try:
         return READERS[path.suffix.lower()](path, burst_id)
     except BurstError as error:
@@ -48,6 +49,11 @@ def open_bursts(path: str | os.PathLike[str], *, burst_id: str = BURST_ID) -> Bu
     except Exception as error:  # libraries raise many kinds on garbage; all mean the same to the user
         reason = "it is no such file, or holds Python objects" if "pickle" in str(error) else str(error)
         raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({reason}).") from error
+
+
+def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]) -> Bursts:
+    """Bursts from whatever holds them: themselves, an array, a list of arrays, or the path to a file."""
+    return open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
 
 
 def save_bursts(bursts: Bursts, path: str | os.PathLike[str]) -> Path:
@@ -114,44 +120,9 @@ def _read_csv_file(path: Path, burst_id: str) -> Bursts:
 
 def read_csv(file: TextIO, burst_id: str = BURST_ID) -> Bursts:
     """Bursts from a long table in CSV with a header line; an error names the line."""
-    names = [name.strip().strip('"') for name in file.readline().rstrip("\r\n").split(",")]
-    if names == [""]:
-        raise BurstError("the file is empty; expected a header line with the names of the columns.")
-    if len(set(names)) < len(names):
-        raise BurstError(f"two columns have one name: {', '.join(names)}.")
-    if burst_id not in names:
-        raise BurstError(f"there is no column {burst_id!r}; line 1 names {', '.join(names)}.")
-    place = names.index(burst_id)
-    ids: list[str] = []
-    rows: list[list[float]] = []
-    for number, line in enumerate(file, start=2):
-        cells = line.rstrip("\r\n").split(",")
-        if cells == [""]:
-            continue
-        if len(cells) != len(names):
-            raise BurstError(f"line {number} has {len(cells)} cells; line 1 names {len(names)} columns.")
-        ids.append(cells.pop(place).strip())
-        if not ids[-1]:
-            raise BurstError(f"line {number} has no {burst_id}.")
-        try:
-            rows.append(list(map(float, cells)))
-        except ValueError:
-            wrong = next(cell for cell in cells if not _is_number(cell))
-            raise BurstError(f"line {number} has {wrong!r} where a number is expected.") from None
-    if not rows:
-        raise BurstError("the table has no rows.")
-    values = np.array(rows, dtype=np.float64)  # (n, D)
-    features = [name for name in names if name != burst_id]
-    table = {burst_id: np.array(ids), **{name: values[:, i] for i, name in enumerate(features)}}
-    return from_columns(table, burst_id, None)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    table = read_table(file, burst_id, needed=True)
+    columns = dict(zip(table.names, table.values.T, strict=True))
+    return from_columns({burst_id: np.array(table.labels), **columns}, burst_id, None)
 
 
 def _read_parquet(path: Path, burst_id: str) -> Bursts:
@@ -168,10 +139,7 @@ def _long(bursts: Bursts) -> tuple[NDArray[np.int64], NDArray[np.float64], list[
 
 def _write_csv(bursts: Bursts, file: io.BytesIO) -> None:
     ids, points, names = _long(bursts)
-    lines = [",".join([BURST_ID, *names])]
-    # repr of a float is the shortest text that reads back as the same bits
-    lines += [f"{i}," + ",".join(map(repr, row)) for i, row in zip(ids.tolist(), points.tolist(), strict=True)]
-    file.write(("\n".join(lines) + "\n").encode())
+    file.write(table_text(Table(names, points, [str(i) for i in ids]), BURST_ID).encode())
 
 
 def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:

@@ -84,6 +84,10 @@ def from_image_patches(
     `positions` (N, 2) are the window's centres (x, y) in pixels, the latent variables; they tremble by a Gaussian of
     standard deviation `jitter`, in parts of a pixel too (cubic interpolation). A measurement is the window's
     window × window grey values.
+
+    Neighbouring positions must be nearer to each other than the finest detail in view: otherwise the difference of two
+    windows is no step along the picture, and distances come out short. Blur the picture or take more positions. A
+    window must have texture in both directions; over a straight edge no camera can tell where along it it is.
     """
     grey = np.asarray(image, dtype=np.float64)
     if grey.ndim != 2:

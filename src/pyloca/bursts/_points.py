@@ -38,8 +38,10 @@ def from_columns(table: Mapping[str, NDArray[Any]], burst_id: str, columns: Sequ
         raise BurstError(f"there is no column {burst_id!r}; the table has {', '.join(table) or 'none'}.")
     chosen = [name for name in table if name != burst_id] if columns is None else list(columns)
     missing = [name for name in chosen if name not in table]
-    if missing or not chosen:
-        raise BurstError(f"there is no column {missing[0] if missing else 'of measurements'!r} in the table.")
+    if missing:
+        raise BurstError(f"there is no column {missing[0]!r} in the table.")
+    if not chosen:
+        raise BurstError(f"there is no column of measurements beside {burst_id!r}.")
     ids = table[burst_id]
     if len(ids) == 0:
         raise BurstError("the table has no rows.")

@@ -15,8 +15,8 @@ __all__ = ["inspect"]
 
 @cli.command()
 @click.argument("data")
-@click.option("-d", "--n-components", type=click.IntRange(1), default=None, help="At most this many coordinates.")
-@click.option("--intrinsic-dim", type=click.IntRange(1), help="Directions that a burst spans.  [default: estimated]")
+@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="The bursts span at most N directions.")
+@click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="They span N.  [default: estimated]")
 @click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw spectra and alignment to this .png."
@@ -31,13 +31,17 @@ def inspect(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Look at a file of bursts: sizes, spectra, σ and k, and whether they are fit to be fitted.
+    """Look at a file of bursts before any training.
 
-    DATA is as for fit. Nothing is trained; the closed-form alignment shows how well the bursts go together.
+    Prints sizes, spectra, the estimates of σ (the size of a burst) and k (the directions it spans), outliers, and how
+    well the bursts go together; notes say what may go wrong and what to do.
+
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id and one row a
+    measurement; - reads CSV from standard input.
     """
     if plot is not None:
         require("matplotlib", "report")
-        writable(plot)
+        writable(plot, ".png")
     from pyloca.cli._tables import read_bursts
     from pyloca.inspection import inspect_bursts
 

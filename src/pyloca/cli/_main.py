@@ -25,7 +25,7 @@ import click
 from pyloca import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
-__all__ = ["DISTRUSTED", "cli", "debug_option", "main", "make_directory", "require", "writable"]
+__all__ = ["DISTRUSTED", "Terminated", "cli", "debug_option", "main", "make_directory", "require", "writable"]
 
 USAGE, DISTRUSTED, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
@@ -115,10 +115,21 @@ def make_directory(path: Path) -> None:
         raise click.BadParameter(f"cannot write into the directory '{path}'.", param_hint="'-o' / '--output'")
 
 
-def writable(path: Path | None) -> None:
-    """Say before any work that an output file cannot be written."""
-    if path is not None and (not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir()):
-        raise click.BadParameter(f"cannot write '{path}'.", param_hint="output")
+def writable(path: Path | None, *suffixes: str) -> None:
+    """Say before any work that an output file cannot be written, or is none: a device would be replaced by a file."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        reason = f"there is no directory '{path.parent}'"
+    elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        reason = "permission denied"
+    elif path.exists() and not path.is_file():
+        reason = "it is there and is no file"
+    elif suffixes and path.suffix.lower() not in suffixes:
+        reason = f"expected a {' or '.join(suffixes)} file"
+    else:
+        return
+    raise click.BadParameter(f"cannot write '{path}': {reason}.", param_hint="output")
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -139,13 +150,24 @@ debug_option = click.option(
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge, 5 bad model file, 130 interrupted, "
-    "143 terminated, 1 anything else.",
+    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge or is not to be believed, 5 bad model file, "
+    "130 interrupted, 143 terminated (a fit has then left a checkpoint), 1 anything else.",
 )
 @click.version_option(__version__, prog_name="pyloca", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
-    """Standardized coordinates from bursts of measurements."""
+    """Standardized coordinates from bursts of measurements.
+
+    A burst is a handful of measurements of one state, slightly perturbed. From many bursts pyloca learns coordinates in
+    which every burst is round and of one size: those of the states themselves, up to a rotation.
+
+    \b
+    Start with:
+      pyloca inspect bursts.csv
+      pyloca fit bursts.csv -d 2 -o model.safetensors --embedding z.csv
+
+    Tab completion: eval "$(_PYLOCA_COMPLETE=bash_source pyloca)" in ~/.bashrc; zsh_source and fish_source for others.
+    """
 
 
 def main() -> None:

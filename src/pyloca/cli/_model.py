@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 
-from pyloca.cli._main import DISTRUSTED, cli, debug_option, writable
-from pyloca.errors import BurstError
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, writable
+from pyloca.errors import BurstError, PylocaError
 
 __all__ = ["fit", "inverse", "transform"]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+TABLES = (".csv", ".npy")  # what coordinates and measurements are written to
 
 
 def _layers(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
@@ -43,7 +44,8 @@ def _parameters() -> dict[str, Any]:
 
     skipped = {"self", "encoder", "decoder", "callbacks", "verbose"}
     signature = inspect.signature(LOCA.__init__)
-    return {name: p.default for name, p in signature.parameters.items() if name not in skipped}
+    defaults = {name: p.default for name, p in signature.parameters.items() if name not in skipped}
+    return defaults | {"random_state": 0}  # a fit from the shell can be repeated, and resumed
 
 
 def _from_config(path: Path, known: dict[str, Any]) -> dict[str, Any]:
@@ -70,22 +72,42 @@ def _toml(settings: dict[str, Any]) -> str:
 @cli.command()
 @click.argument("data")
 @click.option("-o", "--output", type=FILE, help="Write the fitted model to this .safetensors file.")
-@click.option("--embedding", type=FILE, help="Write the coordinates of the bursts to this .csv or .npy file.")
+@click.option("--embedding", type=FILE, help="Write the coordinates to this .csv or .npy file, one row a burst.")
 @click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
-@click.option("-d", "--n-components", type=click.IntRange(1), help="Number of coordinates.  [default: 2]")
-@click.option("--burst-std", type=float, help="σ of a burst in the latent space; sets the scale.  [default: estimated]")
-@click.option("--intrinsic-dim", type=click.IntRange(1), help="Directions that a burst spans.  [default: estimated]")
+@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="Coordinates to find.  [default: 2]")
+@click.option(
+    "--burst-std",
+    type=float,
+    metavar="STD",
+    help="Size σ of a burst, in units of the coordinates.  [default: estimated, up to scale]",
+)
+@click.option(
+    "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions a burst spans.  [default: estimated]"
+)
 @click.option("--solver", type=click.Choice(["fast", "paper"]), help="How to train.  [default: fast]")
 @click.option("--hidden-layers", callback=_layers, metavar="N,N", help="Widths of the networks.  [default: 50,50]")
-@click.option("--activation", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
-@click.option("--decoder-activation", help="The same for the decoder.  [default: as --activation]")
-@click.option("--measurement-noise", callback=_noise, metavar="STD", help="Noise to remove: a number, or 'estimate'.")
-@click.option("--validation-fraction", type=float, help="Part of the bursts that is held out.  [default: 0.1]")
-@click.option("--tol", type=float, help="Gain below which training ends.")
-@click.option("--max-iter", type=click.IntRange(1), help="At most this many iterations (fast) or epochs (paper).")
-@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: none]")
+@click.option("--activation", metavar="NAME", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
+@click.option("--decoder-activation", metavar="NAME", help="The same for the decoder.  [default: as --activation]")
+@click.option(
+    "--measurement-noise",
+    callback=_noise,
+    metavar="STD",
+    help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
+)
+@click.option("--validation-fraction", type=float, help="Part of the bursts kept for checks.  [default: 0.1]")
+@click.option("--tol", type=float, help="Relative gain below which a stage of training ends.")
+@click.option(
+    "--max-iter", type=click.IntRange(1), metavar="N", help="At most this many iterations (fast) or epochs (paper)."
+)
+@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
 @click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings in TOML.")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
+)
+@click.option(
+    "--checkpoint", type=FILE, help="Keep the training in this .checkpoint file.  [default: OUTPUT.checkpoint]"
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
@@ -96,6 +118,8 @@ def fit(
     embedding: Path | None,
     burst_id: str,
     config: Path | None,
+    checkpoint: Path | None,
+    resume: bool,
     print_config: bool,
     quiet: bool,
     as_json: bool,
@@ -103,9 +127,12 @@ def fit(
 ) -> None:
     """Learn coordinates from a file of bursts.
 
-    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id; - reads CSV from
-    standard input. Options win over --config, which has the same names with underscores. The model is written even when
-    a check says that it should not be believed; the exit code is then 4.
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id and one row a
+    measurement; - reads CSV from standard input. Bursts keep the order in which they first appear. Options win over
+    --config, which has the same names with underscores.
+
+    The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
+    interrupted (Ctrl-C, SIGTERM) has left a checkpoint: the same command with --resume goes on from there.
 
     \b
     Example:
@@ -122,22 +149,36 @@ def fit(
         raise click.UsageError("nothing would be kept: give -o model.safetensors, --embedding z.csv or --json.")
     if output is not None and output.suffix != ".safetensors":
         raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
-    for path in (output, embedding):
-        writable(path)
+    if checkpoint is None and output is not None:
+        checkpoint = output.with_name(f"{output.name}.checkpoint")
+    if resume and checkpoint is None:
+        raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
+    writable(output)
+    writable(embedding, *TABLES)
+    writable(checkpoint, ".checkpoint")
+    _not_the_data(data, embedding)
     from pyloca import LOCA
-    from pyloca.cli._tables import Points, read_bursts, write_points
+    from pyloca.cli._tables import read_bursts, write_points
 
     bursts = read_bursts(data, burst_id)
+    if checkpoint is not None:
+        _announce(checkpoint, resume)
     try:
-        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts)
+        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts, checkpoint=checkpoint)
+    except (KeyboardInterrupt, Terminated):
+        if checkpoint is not None and checkpoint.is_file():
+            click.echo(f"The training is kept in '{checkpoint}'; --resume goes on from there.", err=True)
+        raise
     except ValueError as error:
-        if isinstance(error, BurstError):
+        if isinstance(error, PylocaError):
             raise
         raise click.UsageError(str(error)) from error
     if output is not None:
         model.save(output)
     if embedding is not None:
-        write_points(Points(model.embedding_), "z", embedding)
+        write_points(model.embedding_, "z", embedding)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     facts = {
         "bursts": len(bursts),
         "n_features": model.n_features_in_,
@@ -155,6 +196,21 @@ def fit(
         click.get_current_context().exit(DISTRUSTED)
 
 
+def _not_the_data(data: str, output: Path | None) -> None:
+    if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
+        raise click.UsageError(f"'{output}' is the data; write to another file.")
+
+
+def _announce(checkpoint: Path, resume: bool) -> None:
+    """Say what becomes of an earlier checkpoint."""
+    found = checkpoint.is_file()
+    if resume:
+        click.echo(f"Going on from '{checkpoint}'." if found else f"No '{checkpoint}' yet: starting anew.", err=True)
+    elif found:
+        click.echo(f"'{checkpoint}' of an earlier fit is removed; --resume would have gone on from it.", err=True)
+        checkpoint.unlink()
+
+
 @cli.command()
 @click.argument("model", type=FILE)
 @click.argument("data")
@@ -163,8 +219,8 @@ def fit(
 def transform(model: Path, data: str, output: Path | None) -> None:
     """Coordinates of new measurements.
 
-    DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV from standard input. A column
-    burst_id is passed on.
+    MODEL is a file that fit wrote. DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV
+    from standard input. A column burst_id is passed on.
     """
     _map(model, data, output, "transform", "z")
 
@@ -177,20 +233,22 @@ def transform(model: Path, data: str, output: Path | None) -> None:
 def inverse(model: Path, data: str, output: Path | None) -> None:
     """Measurements that belong to given coordinates: the decoder.
 
-    DATA is .npy (n, d) or CSV with a header line; - reads CSV from standard input.
+    MODEL is a file that fit wrote. DATA is .npy (n, d) or CSV with a header line, one row a point; - reads CSV from
+    standard input. A column burst_id is passed on.
     """
     _map(model, data, output, "inverse_transform", "y")
 
 
 def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
-    writable(output)
+    writable(output, *TABLES)
+    _not_the_data(data, output)
     from pyloca import LOCA
-    from pyloca.cli._tables import Points, read_points, write_points
+    from pyloca.cli._tables import read_points, write_points
 
     fitted = LOCA.load(model)
-    points = read_points(data)
+    points, labels = read_points(data)
     try:
-        values = getattr(fitted, method)(points.values)
+        values = getattr(fitted, method)(points)
     except ValueError as error:
         raise BurstError(f"{'standard input' if data == '-' else data}: {error}") from error
-    write_points(Points(values, points.ids), prefix, output)
+    write_points(values, prefix, output, labels)

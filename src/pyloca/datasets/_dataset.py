@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
 
-__all__ = ["Dataset", "TestSet", "gaussian_bursts"]
+__all__ = ["Dataset", "TestSet"]
 
 Measurement = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -56,12 +56,3 @@ class Dataset:
     measure: Measurement = field(repr=False)
     tests: dict[str, TestSet] = field(default_factory=dict, repr=False)
     extras: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
-
-
-def gaussian_bursts(
-    measure: Measurement, X: NDArray[np.float64], std: float, n_points: int, random: np.random.RandomState
-) -> Bursts:
-    """f(x_i + Z) with Z ~ N(0, σ² I), `n_points` times for each x_i: equation (1) of the paper."""
-    n, dim = X.shape
-    cloud = X[:, None] + std * random.standard_normal((n, n_points, dim))  # (N, M, d)
-    return Bursts(measure(cloud.reshape(-1, dim)).reshape(n, n_points, -1))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.datasets._dataset import Dataset, TestSet, gaussian_bursts
+from pyloca.bursts import from_function
+from pyloca.datasets._dataset import Dataset, TestSet
 
 __all__ = ["frame", "mushroom"]
 
@@ -23,7 +24,7 @@ def mushroom(n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01,
     """The unit square through f₁: the mushroom of section 6.1."""
     random = np.random.RandomState(random_state)
     X = random.uniform(size=(n_bursts, 2))
-    bursts = gaussian_bursts(f1, X, burst_std, n_points, random)
+    bursts = from_function(f1, X, burst_std, n_points, random_state=random)
     return Dataset("mushroom", X, f1(X), bursts, burst_std, 2, 2, f1)
 
 
@@ -39,7 +40,7 @@ def frame(
     random = np.random.RandomState(random_state)
     candidates = random.uniform(size=(8 * n_bursts + 100, 2))  # the frame is 36 % of the square: these always do
     X = candidates[~_inside(candidates, *INNER)][:n_bursts]
-    bursts = gaussian_bursts(f1, X, burst_std, n_points, random)
+    bursts = from_function(f1, X, burst_std, n_points, random_state=random)
     test = random.uniform(*OUTER, size=(n_test, 2))
     inner, outer = _inside(test, *INNER), ~_inside(test, 0, 1)
     parts = {"frame": ~inner & ~outer, "interpolation": inner, "extrapolation": outer}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pyloca.solvers._checkpoint import CheckpointFile
 from pyloca.solvers._fast import solve_fast
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._paper import solve_paper
@@ -10,4 +11,14 @@ from pyloca.solvers._quasi_newton import LBFGS
 
 SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
 
-__all__ = ["LBFGS", "SOLVERS", "Monitor", "Problem", "Solution", "StopTraining", "solve_fast", "solve_paper"]
+__all__ = [
+    "LBFGS",
+    "SOLVERS",
+    "CheckpointFile",
+    "Monitor",
+    "Problem",
+    "Solution",
+    "StopTraining",
+    "solve_fast",
+    "solve_paper",
+]

@@ -27,6 +27,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
+from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 from pyloca.solvers._quasi_newton import LBFGS
@@ -53,6 +54,7 @@ STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then 
 FINISH_ITERATIONS = 100
 PROBES = 450  # bursts that shape the preconditioner
 # Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
+RESTART = "restart"
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
 
@@ -92,6 +94,19 @@ class _Encoder:
     score: float = np.inf
 
 
+@dataclass
+class _Progress:
+    """How far a task is: what it takes to go on after an interruption. The memory of L-BFGS is not kept."""
+
+    theta: Tensor
+    best_theta: Tensor
+    last: int  # iteration at which it ends
+    ratio: int = 0  # which of the decays it is at
+    before: float = np.inf  # the best score when this decay began
+    best_score: float = np.inf
+    best_decay: float = 0.0
+
+
 class _FastSolver:
     def __init__(self, problem: Problem, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
@@ -101,7 +116,9 @@ class _FastSolver:
         self.tol = 1e-2 if problem.tol is None else problem.tol
         self.iteration = 0
         self.converged = True
-        self.restarts: list[str] = []
+        self.finished: dict[str, Tensor] = {}  # weights of networks that are trained
+        self.encoder: _Encoder | None = None  # the best so far
+        self.attempt = 0
         # Without held-out bursts the training bursts stand in for them.
         self.held_out = problem.validation if len(problem.validation) else problem.train
 
@@ -115,25 +132,29 @@ class _FastSolver:
         self.monitor.expect(min(self.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
         decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
-        best: _Encoder | None = None
         unfinished = ""
+        resumed = self.monitor.resume()
         try:
-            for start in self._starts(trained):
-                tried = self._encoder(start)
-                best = tried if best is None else best
-                tried.score = self._train(tried, start)
-                fault = self._fault(tried, trained)
-                if not fault:
-                    best = tried
-                    break
-                best = min(best, tried, key=lambda encoder: encoder.score)
-                self._give_up(fault)
-            assert best is not None
-            self._descend(self._decoding(best, make_kernel(decoder)))
+            if resumed is None or resumed.stage == "whiten":
+                encoder = self._encode(trained, resumed)
+                resumed = None
+            else:
+                encoder = self.encoder = self._encoder(resumed.numbers["out_scale"])
+                encoder.kernel.load(resumed.tensors["encoder"].to(problem.device))
+            self.out_scale = encoder.out_scale
+            self.finished = {"encoder": encoder.kernel.theta}
+            decoder_kernel = make_kernel(decoder)
+            decoding = self._decoding(encoder, decoder_kernel)
+            if resumed is None:
+                part = self._subset(decoding.train.shape[1])
+                inputs = decoding.train[:, torch.as_tensor(part)].contiguous()
+                self._fit("decoder", decoder_kernel, inputs, decoding.loss(part), decoding.rows)
+            self._descend(decoding, resumed)
         except StopTraining:
             self.converged = False
             if self.monitor.stage != "decode":
                 unfinished = self.monitor.stage
+        best = self.encoder
         assert best is not None  # there is a start, or an error before
         # Whitening leaves the origin free; the embedding of the training bursts is centred there.
         centre = _forward_all(best.kernel, best.train)[0].mean(dim=0).cpu().numpy()
@@ -142,12 +163,34 @@ class _FastSolver:
             Standardized(decoder, np.zeros(d), best.out_scale, self.shift, self.scale),
             self.converged,
             unfinished,
-            tuple(self.restarts),
+            self._restarts(),
         )
 
     # -- starts -------------------------------------------------------------------------------------------------
 
-    def _starts(self, trained: BurstStatistics) -> Iterator[Alignment]:
+    def _encode(self, trained: BurstStatistics, resumed: State | None) -> _Encoder:
+        """Train an encoder from one start after the other until one has no fault; if all have, the best of them."""
+        for attempt, start in enumerate(self._starts(trained, resumed)):
+            if resumed is not None and attempt < resumed.numbers["attempt"]:
+                continue
+            self.attempt = attempt
+            size = float(np.sqrt(np.square(start.positions).mean()))
+            tried = self._encoder(size if resumed is None else resumed.numbers["out_scale"])
+            self.encoder = tried if self.encoder is None else self.encoder
+            if resumed is None:
+                self._fit_start(tried, start)
+            tried.score = self._descend(self._whitening(tried), resumed)
+            resumed = None
+            fault = self._fault(tried, trained)
+            if not fault:
+                self.encoder = tried
+                break
+            self.encoder = min(self.encoder, tried, key=lambda encoder: encoder.score)
+            self._give_up(fault)
+        assert self.encoder is not None
+        return self.encoder
+
+    def _starts(self, trained: BurstStatistics, resumed: State | None) -> Iterator[Alignment]:
         """Alignments that do not lie on themselves; the first one when all do, for then the data is at fault."""
         first, usable = None, False
         for options in STARTS:
@@ -162,7 +205,7 @@ class _FastSolver:
             first = start if first is None else first
             if overlapping(start.positions, trained[start.rows], self.problem.burst_std) > MANY_APART:
                 continue
-            if first is not start and not usable:
+            if first is not start and not usable and resumed is None:
                 self._give_up("folded")
             usable = True
             yield start
@@ -170,25 +213,27 @@ class _FastSolver:
             yield first
 
     def _give_up(self, fault: str) -> None:
-        self.restarts.append(fault)
         if self.problem.max_iter is None:
             self.budget += MAX_ITER
-        self.monitor.record(f"restart after a {fault} fit", self.iteration)
+        self.monitor.record(f"{RESTART}: {fault}", self.iteration)
 
-    def _encoder(self, start: Alignment) -> _Encoder:
+    def _restarts(self) -> tuple[str, ...]:
+        """What was wrong each time, also before an interruption."""
+        stages = (record["stage"] for record in self.monitor.history)
+        return tuple(stage.removeprefix(f"{RESTART}: ") for stage in stages if stage.startswith(RESTART))
+
+    def _encoder(self, out_scale: float) -> _Encoder:
         problem = self.problem
         dim, d = problem.statistics.n_features, problem.n_components
-        out_scale = float(np.sqrt(np.square(start.positions).sum(axis=1).mean() / d))
+        self.out_scale = out_scale
         network = self._network(problem.encoder, dim, d, problem.activation)
         train, held_out = (self._stack(rows, out_scale) for rows in (problem.train, self.held_out))
         return _Encoder(network, make_kernel(network), out_scale, train, held_out)
 
-    def _train(self, encoder: _Encoder, start: Alignment) -> float:
-        """Fit the alignment, then whiten; the held-out score."""
+    def _fit_start(self, encoder: _Encoder, start: Alignment) -> None:
         targets = np.concatenate([start.positions[None] / encoder.out_scale, start.frames.transpose(1, 0, 2)])
         aligned = encoder.train[:, torch.as_tensor(start.rows)].contiguous()
         self._fit("encoder", encoder.kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs)
-        return self._descend(self._whitening(encoder))
 
     def _fault(self, encoder: _Encoder, trained: BurstStatistics) -> str:
         output = _forward_all(encoder.kernel, encoder.train).cpu()
@@ -293,8 +338,6 @@ class _FastSolver:
         def rows(output: Tensor) -> Tensor:
             return weights * self._signs(output)
 
-        part = self._subset(inputs.shape[1])
-        self._fit("decoder", decoder, inputs[:, torch.as_tensor(part)].contiguous(), loss(part), rows)
         gain = max(self.tol, 0.05)
         return _Task(
             "decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, DECODER_DECAY_RATIOS, gain
@@ -307,40 +350,53 @@ class _FastSolver:
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def _descend(self, task: _Task) -> float:
+    def _descend(self, task: _Task, resumed: State | None) -> float:
         """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
         n = task.train.shape[1]
         rows = self._subset(n)
         staged = task.train[:, torch.as_tensor(rows)].contiguous() if len(rows) < n else task.train
         loss = task.loss(rows)
-        theta = task.kernel.theta.clone()
-        best_score, best_theta, best_decay = np.inf, theta, 0.0
-        last = self.iteration + task.iterations
-        for ratio in task.ratios:
-            before, stage_best, decay = best_score, np.inf, np.inf
-            score = self._score(task, theta)
+        at = self._begin(task, resumed)
+        while at.ratio < len(task.ratios):
+            ratio, stage_best, decay = task.ratios[at.ratio], np.inf, np.inf
+            score = self._score(task, at.theta)
             optimizer, idle = None, 0
-            while self.iteration < last:
+            while self.iteration < at.last:
                 if optimizer is None or ratio * score < 0.5 * decay:
                     decay = ratio * score
-                    optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), theta)
+                    optimizer = LBFGS(_Evaluation(task.kernel, staged, loss, decay), at.theta)
                 going = self._segment(task, optimizer, staged, decay)
-                theta = optimizer.theta
-                candidate, score = self._candidate(task, theta)
-                if score < best_score:
-                    best_score, best_theta, best_decay = score, candidate, decay
-                self._record(task, optimizer, score, decay, best_theta)
+                at.theta = optimizer.theta
+                candidate, score = self._candidate(task, at.theta)
+                if score < at.best_score:
+                    at.best_score, at.best_theta, at.best_decay = score, candidate, decay
+                self._record(task, optimizer, score, decay, at.best_theta, partial(self._state, task, at))
                 idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
                 stage_best = min(score, stage_best)
                 if not going or idle == PATIENCE:
                     break
-            if not best_score < (1 - task.idle_gain) * before:
+            if not at.best_score < (1 - task.idle_gain) * at.before:
                 break
-            theta = best_theta
-        if len(rows) < n:
-            best_theta = self._finish(task, best_theta, best_decay)
+            at.theta, at.before, at.ratio = at.best_theta, at.best_score, at.ratio + 1
+        best_theta = self._finish(task, at.best_theta, at.best_decay) if len(rows) < n else at.best_theta
         task.kernel.load(best_theta)
-        return float(best_score)
+        return float(at.best_score)
+
+    def _begin(self, task: _Task, resumed: State | None) -> _Progress:
+        if resumed is None:
+            theta = task.kernel.theta.clone()
+            return _Progress(theta, theta, self.iteration + task.iterations)
+        numbers = resumed.numbers
+        self.iteration = int(numbers["iteration"])
+        theta, best_theta = (resumed.tensors[name].to(self.problem.device) for name in ("theta", "best_theta"))
+        last, ratio = int(numbers["last"]), int(numbers["ratio"])
+        scores = (numbers[name] for name in ("before", "best_score", "best_decay"))
+        return _Progress(theta, best_theta, last, ratio, *scores)
+
+    def _state(self, task: _Task, at: _Progress) -> State:
+        numbers = vars(at) | {"iteration": self.iteration, "attempt": self.attempt, "out_scale": self.out_scale}
+        weights = {name: numbers.pop(name) for name in ("theta", "best_theta")}
+        return State(task.name, numbers, weights | self.finished)
 
     def _subset(self, n: int) -> NDArray[np.int64]:
         return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
@@ -364,11 +420,21 @@ class _FastSolver:
         self._precondition(task.kernel, optimizer, stack, task.rows, decay)
         return self._run(optimizer, SEGMENT)
 
-    def _record(self, task: _Task, optimizer: LBFGS, score: float, decay: float, best: Tensor) -> None:
+    def _record(
+        self,
+        task: _Task,
+        optimizer: LBFGS,
+        score: float,
+        decay: float,
+        best: Tensor,
+        state: Callable[[], State] | None = None,
+    ) -> None:
         if not np.isfinite(score):
             raise ConvergenceError(f"the held-out loss became {score} in stage '{task.name}'; check the data's range.")
         try:
-            self.monitor.record(task.name, self.iteration, loss=optimizer.value, validation_loss=score, decay=decay)
+            self.monitor.record(
+                task.name, self.iteration, state, loss=optimizer.value, validation_loss=score, decay=decay
+            )
         except StopTraining:
             task.kernel.load(best)
             raise

@@ -1,4 +1,4 @@
-"""What a user sees of a training: history, callbacks, and a progress bar or log lines."""
+"""What is seen and kept of a training: history, callbacks, a progress bar or log lines, checkpoints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
+
+from pyloca.solvers._checkpoint import CheckpointFile, State
 
 __all__ = ["Monitor", "StopTraining"]
 
@@ -24,12 +26,18 @@ class Monitor:
 
     A callback takes the record, a dict with "stage", "iteration", "seconds", "loss" and, except in the stages that fit
     the alignment, "validation_loss"; it ends the training by returning True. With ``verbose`` a progress bar is shown
-    on a terminal and a line a record on stderr elsewhere.
+    on a terminal and a line a record on stderr elsewhere. States that a solver keeps go to `checkpoint`.
     """
 
-    def __init__(self, callbacks: Iterable[Callable[[Record], Any]] = (), verbose: int = 0) -> None:
+    def __init__(
+        self,
+        callbacks: Iterable[Callable[[Record], Any]] = (),
+        verbose: int = 0,
+        checkpoint: CheckpointFile | None = None,
+    ) -> None:
         self.history: list[Record] = []
         self.stage = ""
+        self._checkpoint = checkpoint
         self._callbacks = list(callbacks)
         self._start = time.perf_counter()
         self._verbose = verbose
@@ -48,8 +56,8 @@ class Monitor:
         if self._bar is not None:
             self._bar.update(iterations)
 
-    def record(self, stage: str, iteration: int, **values: float) -> None:
-        """Note how far the training is."""
+    def record(self, stage: str, iteration: int, state: Callable[[], State] | None = None, **values: float) -> None:
+        """Note how far the training is, and the `state` to go on from if there is a checkpoint."""
         entry: Record = {
             "stage": stage,
             "iteration": iteration,
@@ -58,6 +66,8 @@ class Monitor:
         }
         self.history.append(entry)
         self.stage = stage
+        if self._checkpoint is not None and state is not None:
+            self._checkpoint.keep(state(), self.history)
         if self._bar is not None:
             losses = {name: f"{value:.3g}" for name, value in values.items()}
             self._bar.set_postfix(stage=stage, **losses)
@@ -70,7 +80,20 @@ class Monitor:
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
+    def resume(self) -> State | None:
+        """Where an interrupted training was; None: there was none."""
+        found = None if self._checkpoint is None else self._checkpoint.read()
+        if found is None:
+            return None
+        state, self.history = found
+        self.stage = state.stage
+        self._start -= self.history[-1]["seconds"]
+        self.advance(self.history[-1]["iteration"])
+        return state
+
     def close(self) -> None:
-        """Take the progress bar away."""
+        """Take the progress bar away, and write the latest state."""
         if self._bar is not None:
             self._bar.close()
+        if self._checkpoint is not None:
+            self._checkpoint.write()

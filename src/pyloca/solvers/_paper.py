@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError, ConvergenceError
 from pyloca.networks import MLP
 from pyloca.objectives import burst_covariance, frobenius, reconstruction
+from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
@@ -41,6 +44,16 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
     return _PaperSolver(problem, monitor).solve()
 
 
+@dataclass
+class _Stage:
+    """A learning rate of the schedule: which, the rate itself (smaller after a retry), and its two Adams."""
+
+    place: int
+    rate: float
+    retries: int
+    optimizers: tuple[torch.optim.Adam, torch.optim.Adam]
+
+
 class _PaperSolver:
     def __init__(self, problem: Problem, monitor: Monitor) -> None:
         assert problem.bursts is not None
@@ -59,10 +72,12 @@ class _PaperSolver:
     def solve(self) -> Solution:
         best = _Best(self._networks(), self._validation_loss())
         converged = True
+        resumed = self.monitor.resume()
         try:
-            for rate in LEARNING_RATES:
-                self._stage(rate, best)
-                best.restore(self._networks())
+            if resumed is None:
+                self._train(self._begin(0, best), best)
+            else:
+                self._train(self._restore(resumed, best), best)
         except StopTraining:
             converged = False
         best.restore(self._networks())
@@ -70,34 +85,47 @@ class _PaperSolver:
 
     # -- training loop ------------------------------------------------------------------------------------------
 
-    def _stage(self, rate: float, best: _Best) -> None:
-        """One learning rate, until the best weights are `PATIENCE` epochs old."""
-        retries = 0
-        optimizers = self._optimizers(rate)
+    def _train(self, stage: _Stage, best: _Best) -> None:
+        """The schedule from `stage` on."""
+        self._stage(stage, best)
+        for place in range(stage.place + 1, len(LEARNING_RATES)):
+            best.restore(self._networks())
+            self._stage(self._begin(place, best), best)
+
+    def _begin(self, place: int, best: _Best) -> _Stage:
         best.epoch = self.epoch
+        return _Stage(place, LEARNING_RATES[place], 0, self._optimizers(LEARNING_RATES[place]))
+
+    def _stage(self, stage: _Stage, best: _Best) -> None:
+        """One learning rate, until the best weights are `PATIENCE` epochs old."""
         while self.epoch - best.epoch < PATIENCE:
             if self.epoch >= self.budget:
                 raise StopTraining
             whitening = self.epoch % 2 == 0
-            loss = self._epoch(optimizers[0] if whitening else optimizers[1], whitening=whitening)
+            loss = self._epoch(stage.optimizers[0 if whitening else 1], whitening=whitening)
             self.epoch += 1
             self.monitor.advance()
             if not math.isfinite(loss):
-                retries += 1
-                if retries > RETRIES:
+                stage.retries += 1
+                if stage.retries > RETRIES:
                     raise ConvergenceError(
-                        f"the loss became {loss} at epoch {self.epoch}, {retries} times at ever smaller steps. Scale "
-                        'the measurements to unit size, or use solver="fast".'
+                        f"the loss became {loss} at epoch {self.epoch}, {stage.retries} times at ever smaller steps. "
+                        'Scale the measurements to unit size, or use solver="fast".'
                     )
                 best.restore(self._networks())
-                rate /= 10
-                optimizers = self._optimizers(rate)
+                stage.rate /= 10
+                stage.optimizers = self._optimizers(stage.rate)
             elif self.epoch % CHECK_EVERY == 0 or self.epoch >= self.budget:
                 validation = self._validation_loss()
                 if validation < best.loss * (1 - self.tol):
                     best.keep(self._networks(), validation, self.epoch)
                 self.monitor.record(
-                    f"adam {rate:g}", self.epoch, loss=loss, validation_loss=validation, best_loss=best.loss
+                    f"adam {stage.rate:g}",
+                    self.epoch,
+                    partial(self._state, stage, best),
+                    loss=loss,
+                    validation_loss=validation,
+                    best_loss=best.loss,
                 )
 
     def _epoch(self, optimizer: torch.optim.Optimizer, *, whitening: bool) -> float:
@@ -141,6 +169,41 @@ class _PaperSolver:
             sums = [len(group) * float(self._whitening(group) + self._reconstruction(group)) for group in self.held_out]
         return sum(sums) / sum(len(group) for group in self.held_out)
 
+    # -- interrupted and resumed: the same run, bit for bit -----------------------------------------------------
+
+    def _state(self, stage: _Stage, best: _Best) -> State:
+        numbers = {
+            "place": stage.place,
+            "rate": stage.rate,
+            "retries": stage.retries,
+            "epoch": self.epoch,
+            "best_epoch": best.epoch,
+            "best_loss": best.loss,
+        }
+        tensors = {f"networks.{name}": value.clone() for name, value in self._networks().state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in best.weights.items()}
+        tensors["generator"] = self.generator.get_state()
+        for i, optimizer in enumerate(stage.optimizers):
+            for j, moments in optimizer.state_dict()["state"].items():
+                tensors |= {f"adam.{i}.{j}.{name}": value.clone() for name, value in moments.items()}
+        return State(f"adam {stage.rate:g}", numbers, tensors)
+
+    def _restore(self, state: State, best: _Best) -> _Stage:
+        numbers = state.numbers
+        best.weights = {name: value.to(self.problem.device) for name, value in _below(state.tensors, "best").items()}
+        best.epoch, best.loss = int(numbers["best_epoch"]), numbers["best_loss"]
+        self._networks().load_state_dict(_below(state.tensors, "networks"))
+        self.generator.set_state(state.tensors["generator"])
+        self.epoch = int(numbers["epoch"])
+        optimizers = self._optimizers(numbers["rate"])
+        for i, optimizer in enumerate(optimizers):
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, value in _below(state.tensors, f"adam.{i}").items():
+                j, _, moment = name.partition(".")
+                moments.setdefault(int(j), {})[moment] = value
+            optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
+        return _Stage(int(numbers["place"]), numbers["rate"], int(numbers["retries"]), optimizers)
+
     # -- set-up -------------------------------------------------------------------------------------------------
 
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
@@ -179,7 +242,11 @@ class _Best:
 
     def keep(self, networks: nn.ModuleList, loss: float, epoch: int) -> None:
         self.loss, self.epoch = loss, epoch
-        self._state = {name: value.clone() for name, value in networks.state_dict().items()}
+        self.weights = {name: value.clone() for name, value in networks.state_dict().items()}
 
     def restore(self, networks: nn.ModuleList) -> None:
-        networks.load_state_dict(self._state)
+        networks.load_state_dict(self.weights)
+
+
+def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{prefix}."): t for name, t in tensors.items() if name.startswith(f"{prefix}.")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,6 +36,27 @@ class Problem:
     seed: int
     max_iter: int | None
     tol: float | None
+
+    def facts(self) -> dict[str, Any]:
+        """What two runs must have in common for one to go on where the other was; `max_iter` may grow."""
+        statistics = self.statistics
+        rank = np.arange(1.0, len(statistics) + 1)  # weights by position: bursts in another order are other data
+        return {
+            "N": len(statistics),
+            "D": statistics.n_features,
+            "k": statistics.intrinsic_dim,
+            "n_components": self.n_components,
+            "burst_std": float(self.burst_std),
+            "hidden_layers": list(self.hidden_layers),
+            "activation": self.activation,
+            "decoder_activation": self.decoder_activation,
+            "own_modules": [self.encoder is not None, self.decoder is not None],
+            "seed": self.seed,
+            "held_out": len(self.validation),
+            "tol": self.tol,
+            "size of the means": float(rank @ np.linalg.norm(statistics.means, axis=1)),
+            "size of the bursts": float(rank @ statistics.spectra.sum(axis=1)),
+        }
 
 
 @dataclass(frozen=True)
