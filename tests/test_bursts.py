@@ -472,7 +472,7 @@ def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(BurstError, match="no such file"):
         open_bursts(tmp_path / "nowhere.npy")
     (tmp_path / "folder.npy").mkdir()
-    with pytest.raises(BurstError, match="no such file"):
+    with pytest.raises(BurstError, match="is a directory; expected a file"):
         open_bursts(tmp_path / "folder.npy")
 
 
