@@ -85,9 +85,9 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         near.crossing,
         symptoms.curved,
         near.outliers,
+        near.uneven_size,
         lambda: _noise_or_bend(fit),
         lambda: _collapsed(fit),
-        symptoms.uneven_size,
         symptoms.uneven_shape,
         symptoms.folded,
         symptoms.poor_fit,
@@ -221,8 +221,11 @@ class _Neighborhood:
             tuple(int(i) for i in worst),
         )
 
-    def jumps(self) -> NDArray[np.int64]:
-        """Bursts at which all directions of a burst grow or shrink at once from one neighbour to the next."""
+    def uneven_size(self) -> Finding | None:
+        """σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
+
+        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not.
+        """
         heads, tails = self.graph.heads[self._sound], self.graph.tails[self._sound]
         basis, scale = self.statistics.frames()
         ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
@@ -231,8 +234,15 @@ class _Neighborhood:
         error = np.sqrt((self.fit.k + 1) / (2 * (np.median(self.statistics.counts) - 1)))
         jump = uniform > max(JUMP, JUMP_ERRORS * error)
         if jump.sum() < LEAST_LOST or jump.mean() < MANY_JUMPS:
-            return np.empty(0, dtype=np.int64)
-        return np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
+            return None
+        where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
+        return Finding(
+            "uneven_size",
+            f"bursts are not of one size: between {jump.mean():.1%} of neighbours all directions grow at once, by a "
+            f"factor of {np.exp(np.median(uniform[jump])):.2g} or more, as at burst {where[0]}. σ is not the same "
+            "everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
+            tuple(int(i) for i in where[:50]),
+        )
 
 
 def _noise_or_bend(fit: Fit) -> Finding | None:
@@ -339,21 +349,6 @@ class _Symptoms:
             f"bursts from {self.flat.strain:.2f} to {bent.strain:.2f}. The latent space is curved or closed; try "
             f"n_components={d + 1}.",
             self.worst,
-        )
-
-    def uneven_size(self) -> Finding | None:
-        """σ changes from one burst to the next."""
-        if not self.seen:
-            return None
-        jumps = self.near.jumps()
-        if not len(jumps):
-            return None
-        return Finding(
-            "uneven_size",
-            f"bursts are not of one size: {self.seen}, and from one burst to its neighbour all directions grow at "
-            f"once, as at burst {jumps[0]}. σ is not the same everywhere; fit the parts with equal σ one by one, or "
-            "scale their clouds to one σ.",
-            tuple(int(i) for i in jumps[:50]),
         )
 
     def uneven_shape(self) -> Finding | None:
