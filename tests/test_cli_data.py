@@ -184,3 +184,23 @@ def test_inspect_sees_outliers_pieces_and_bent_bursts(tmp_path):
     noisy = bursts + 0.02 * np.random.RandomState(0).standard_normal(bursts.shape)
     np.save(tmp_path / "b.npy", noisy)
     assert "lies off its k = 2 tangents" in run("inspect", tmp_path / "b.npy", "--intrinsic-dim", 2).stdout
+
+
+def test_transform_with_trust(folder):
+    plain = run("transform", folder / "m.safetensors", folder / "points.npy")
+    done = run("transform", folder / "m.safetensors", folder / "points.npy", "--trust")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0] == "z0,z1,trust"
+    found = table(done.stdout)
+    np.testing.assert_array_equal(found[:, :2], table(plain.stdout))
+    assert 0 < found[:, 2].min() <= found[:, 2].max() <= 1
+
+
+def test_the_number_of_components_may_be_found(folder):
+    done = run("fit", folder / "bursts.csv", "-d", "auto", "--burst-std", 0.01, "--json", *SMALL)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["n_components"] == 2
+    for wrong in ("0", "two"):
+        done = run("fit", folder / "bursts.csv", "-d", wrong, "--json")
+        assert done.exit_code == 2
+        assert f"or 'auto'; got '{wrong}'" in done.stderr

@@ -6,13 +6,21 @@ import difflib
 import inspect
 import json
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, writable
 from pyloca.errors import BurstError, PylocaError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyloca import LOCA
 
 __all__ = ["fit", "inverse", "transform"]
 
@@ -27,6 +35,18 @@ def _layers(_: click.Context, __: click.Parameter, value: str | None) -> list[in
         return [int(part) for part in value.split(",")]
     except ValueError:
         raise click.BadParameter(f"expected whole numbers such as 50,50; got '{value}'.") from None
+
+
+def _components(_: click.Context, __: click.Parameter, value: str | None) -> int | str | None:
+    if value in (None, "auto"):
+        return value
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise click.BadParameter(f"expected a whole number of at least 1, or 'auto'; got '{value}'.")
+    return number
 
 
 def _noise(_: click.Context, __: click.Parameter, value: str | None) -> float | str | None:
@@ -74,7 +94,9 @@ def _toml(settings: dict[str, Any]) -> str:
 @click.option("-o", "--output", type=FILE, help="Write the fitted model to this .safetensors file.")
 @click.option("--embedding", type=FILE, help="Write the coordinates to this .csv or .npy file, one row a burst.")
 @click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
-@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="Coordinates to find.  [default: 2]")
+@click.option(
+    "-d", "--n-components", callback=_components, metavar="N", help="Coordinates to find, or 'auto'.  [default: 2]"
+)
 @click.option(
     "--burst-std",
     type=float,
@@ -176,7 +198,7 @@ def fit(
     if output is not None:
         model.save(output)
     if embedding is not None:
-        write_points(model.embedding_, "z", embedding)
+        write_points(model.embedding_, _names("z", model.n_components_), embedding)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     facts = {
@@ -215,14 +237,27 @@ def _announce(checkpoint: Path, resume: bool) -> None:
 @click.argument("model", type=FILE)
 @click.argument("data")
 @click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [default: CSV to stdout]")
+@click.option(
+    "--trust", is_flag=True, help="Add a column: the part of held-out measurements that are at least as strange."
+)
 @debug_option
-def transform(model: Path, data: str, output: Path | None) -> None:
+def transform(model: Path, data: str, output: Path | None, trust: bool) -> None:
     """Coordinates of new measurements.
 
     MODEL is a file that fit wrote. DATA is .npy (n, D) or CSV with a header line, one row a measurement; - reads CSV
     from standard input. A column burst_id is passed on.
     """
-    _map(model, data, output, "transform", "z")
+    import numpy as np
+
+    from pyloca.cli._tables import write_points
+
+    fitted, points, labels = _read(model, data, output)
+    with _about(data):
+        values, trusted = fitted.transform(points, return_trust=True) if trust else (fitted.transform(points), None)
+    names = _names("z", fitted.n_components_)
+    if trusted is not None:
+        values, names = np.column_stack([values, trusted]), [*names, "trust"]
+    write_points(values, names, output, labels)
 
 
 @cli.command()
@@ -236,19 +271,32 @@ def inverse(model: Path, data: str, output: Path | None) -> None:
     MODEL is a file that fit wrote. DATA is .npy (n, d) or CSV with a header line, one row a point; - reads CSV from
     standard input. A column burst_id is passed on.
     """
-    _map(model, data, output, "inverse_transform", "y")
+    from pyloca.cli._tables import write_points
+
+    fitted, points, labels = _read(model, data, output)
+    with _about(data):
+        values = fitted.inverse_transform(points)
+    write_points(values, _names("y", fitted.n_features_in_), output, labels)
 
 
-def _map(model: Path, data: str, output: Path | None, method: str, prefix: str) -> None:
+def _read(model: Path, data: str, output: Path | None) -> tuple[LOCA, NDArray[np.float64], list[str] | None]:
+    """A model and points, after a look at where the result will go."""
     writable(output, *TABLES)
     _not_the_data(data, output)
     from pyloca import LOCA
-    from pyloca.cli._tables import read_points, write_points
+    from pyloca.cli._tables import read_points
 
-    fitted = LOCA.load(model)
-    points, labels = read_points(data)
+    return LOCA.load(model), *read_points(data)
+
+
+@contextmanager
+def _about(data: str) -> Iterator[None]:
+    """Points that do not fit the model are bad data, by name."""
     try:
-        values = getattr(fitted, method)(points)
+        yield
     except ValueError as error:
         raise BurstError(f"{'standard input' if data == '-' else data}: {error}") from error
-    write_points(values, prefix, output, labels)
+
+
+def _names(letter: str, n: int) -> list[str]:
+    return [f"{letter}{i}" for i in range(n)]

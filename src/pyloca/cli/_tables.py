@@ -71,14 +71,14 @@ def _read_npy(path: str) -> Array:
     return np.asarray(values, dtype=np.float64)
 
 
-def write_points(values: Array, prefix: str, output: Path | None, labels: list[str] | None = None) -> None:
+def write_points(values: Array, names: list[str], output: Path | None, labels: list[str] | None = None) -> None:
     """Write rows to .npy or CSV; without a path, CSV to standard output."""
     if output is not None and output.suffix.lower() == ".npy":
         buffer = io.BytesIO()
         np.save(buffer, values, allow_pickle=False)
         write_atomically(output, buffer.getvalue())
         return
-    text = table_text(Table([f"{prefix}{i}" for i in range(values.shape[1])], values, labels), BURST_ID)
+    text = table_text(Table(names, values, labels), BURST_ID)
     if output is None:
         click.echo(text, nl=False)
     else:
