@@ -39,3 +39,20 @@ def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
         exec(compile(block, "bursts.md", "exec"), names)
     printed = re.findall(r"print\(.*?\)+  # (.*)", "".join(blocks))
     assert capsys.readouterr().out.splitlines() == printed
+
+
+def test_the_example_of_the_trust_page_works(capsys):
+    text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "trust.md", "exec"), names)
+    assert "no fault found" in capsys.readouterr().out
+    assert names["model"].n_components_ == 2
+    assert len(names["trust"]) == 300
+
+
+def test_every_finding_is_explained_on_the_trust_page():
+    text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    source = (ROOT / "src" / "pyloca" / "diagnostics" / "_causes.py").read_text(encoding="utf-8")
+    named = set(re.findall(r'Finding\(\s*"(\w+)"', source))
+    assert named == set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))

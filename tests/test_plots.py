@@ -12,6 +12,7 @@ from scipy.stats import wishart
 from helpers import random_rotation
 from pyloca import datasets
 from pyloca.demo import EXAMPLES
+from pyloca.diagnostics import Agreement, ShuffleTest
 from pyloca.plots import (
     COLOURS,
     overview,
@@ -24,6 +25,7 @@ from pyloca.plots import (
     style,
 )
 from pyloca.plots._figures import _projection, _round_up, _spread
+from pyloca.selection import ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
 
@@ -212,3 +214,19 @@ def test_training_lines_end_with_their_stage():
     lines = plot_training(history).axes[0].get_lines()
     assert [len(line.get_xdata()) for line in lines] == [2, 3, 3]
     assert [text.get_text() for text in lines[0].axes.texts] == ["fit", "whiten"]
+
+
+def test_choices_have_pictures():
+    bursts = datasets.wifi(60).bursts
+    random = np.random.RandomState(0)
+    curve = np.array([0.2, 0.02, 0.021])
+    drawn = [
+        estimate_burst_std(bursts),
+        estimate_intrinsic_dim(bursts),
+        ComponentSelection(3, 2, (2, 3, 4), curve, curve - 0.015, 0.1 * curve, 3, {}),
+        ShuffleTest(0.02, np.array([0.3, 0.5, np.inf])),
+        Agreement(random.uniform(size=(50, 2)), random.uniform(size=(4, 50, 2)), np.full(50, 0.02)),
+        Agreement(random.uniform(size=(50, 1)), random.uniform(size=(4, 50, 1)), np.full(50, 0.02)),
+    ]
+    for result in drawn:
+        assert min(size(png(result.plot()))) > 400
