@@ -62,7 +62,7 @@ class BurstSpectra:
         before = np.cumsum(squares, axis=2) - squares
         # Σ over points of two independent squares is 1 / (M + 2), so this is 1 for each direction before.
         together = (m + 2) * np.einsum("bpj,bpj->bj", squares, before)
-        self.growth[rows] = together / np.maximum(np.arange(rank), 1)
+        self.growth[rows] = np.where(np.arange(rank), together / np.maximum(np.arange(rank), 1), 1)  # 1: none before
 
     def __getitem__(self, rows: NDArray[np.int64]) -> BurstSpectra:
         return BurstSpectra(self.values[rows], self.growth[rows], self.counts[rows], self.n_features)
