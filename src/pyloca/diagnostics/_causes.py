@@ -39,7 +39,8 @@ TOO_ROUGH = 0.35
 EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
 # Neighbours must be more alike than strangers more often than this, where strangers differ at all.
 ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
-CROSSED, MANY_CROSSED = 0.5, 0.002  # cosine between the tangents of near neighbours
+CROSSED, MANY_CROSSED = 0.5, 0.005  # cosine between the tangents of near neighbours
+PARALLEL, LONELY = 0.8, 0.3  # cosine; least part of the neighbours of a burst that are parallel to it
 CLUSTERED = 0.15
 BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
 NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
@@ -173,32 +174,42 @@ class _Neighborhood:
         evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
         return float(np.median((1 + evenness) / (self.statistics.counts - 1)))
 
+    @cached_property
+    def _cosines(self) -> Array:
+        """Of the largest angle between the tangents at both ends of each edge."""
+        if self.statistics.n_features == self.fit.k:
+            return np.ones(len(self.graph.heads))
+        basis, _ = self.statistics.frames()
+        products = np.einsum("ekd,eld->ekl", basis[self.graph.heads], basis[self.graph.tails])
+        return np.asarray(np.linalg.svd(products, compute_uv=False)[:, -1])
+
+    @cached_property
+    def _loners(self) -> NDArray[np.bool_]:
+        """Bursts that are parallel to few of their neighbours. Where sheets cross, each has its own sheet."""
+        ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
+        parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n)
+        return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
+
     def crossing(self) -> Finding | None:
         """Near readings with different tangents: two sheets that run through each other."""
-        if self.statistics.n_features == self.fit.k:
-            return None
         heads, tails = self.graph.heads, self.graph.tails
-        basis, _ = self.statistics.frames()
         length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
-        close = self._sound_or_all() & (length <= np.median(length))
-        cosines = np.linalg.svd(np.einsum("ekd,eld->ekl", basis[heads[close]], basis[tails[close]]), compute_uv=False)[
-            :, -1
-        ]
-        crossed = cosines < CROSSED
-        if crossed.sum() < LEAST_LOST or crossed.mean() < MANY_CROSSED:
+        # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
+        single = self._loners if self._clustered() else self._loners | self.lost
+        close = ~single[heads] & ~single[tails] & (length <= np.median(length))
+        crossed = close & (self._cosines < CROSSED)
+        share = crossed.sum() / max(close.sum(), 1)
+        if crossed.sum() < LEAST_LOST or share < MANY_CROSSED:
             return None
-        where = np.unique(self.rows[np.r_[heads[close][crossed], tails[close][crossed]]])
+        where = np.unique(self.rows[np.r_[heads[crossed], tails[crossed]]])
+        one, other = self.rows[heads[crossed][0]], self.rows[tails[crossed][0]]
         return Finding(
             "crossing",
-            f"sheets of the measurement cross: {crossed.mean():.1%} of near neighbours, such as bursts {where[0]} and "
-            f"{where[-1]}, have tangents more than 60° apart. One reading has two meanings there, and no encoder can "
-            "be right on both. Add a sensor that tells the sheets apart, or fit them one by one.",
+            f"sheets of the measurement cross: {share:.1%} of near neighbours, such as bursts {one} and {other}, have "
+            "tangents more than 60° apart. One reading has two meanings there, and no encoder can be right on both. "
+            "Add a sensor that tells the sheets apart, or fit them one by one.",
             tuple(int(i) for i in where[:50]),
         )
-
-    def _sound_or_all(self) -> NDArray[np.bool_]:
-        # Where sheets cross bursts are lost; they must not be taken for outliers and left out.
-        return np.ones(len(self.graph.heads), dtype=bool) if self._clustered() else self._sound
 
     def _clustered(self) -> bool:
         """Whether lost bursts have lost neighbours, more than by chance."""
@@ -208,16 +219,17 @@ class _Neighborhood:
         return both > CLUSTERED + 2 * float(self.lost.mean())
 
     def outliers(self) -> Finding | None:
-        """Many bursts that are lost, each alone among white ones."""
-        lost = lost_bursts(self.fit.white)
-        if lost.sum() < LEAST_LOST or not MANY_LOST < lost.mean() < MOST or self._clustered():
+        """Many bursts that are lost, or unlike all neighbours, each alone among good ones."""
+        wrong = lost_bursts(self.fit.white)
+        wrong[self.rows[self._loners]] = True
+        if wrong.sum() < LEAST_LOST or not MANY_LOST < wrong.mean() < MOST or self._clustered():
             return None
-        order = np.argsort(-self.fit.white.losses[lost], kind="stable")
-        worst = np.flatnonzero(lost)[order]
+        worst = np.flatnonzero(wrong)
+        worst = worst[np.argsort(-self.fit.white.losses[worst], kind="stable")]
         return Finding(
             "outliers",
-            f"{lost.mean():.0%} of the bursts are outliers: far from white among neighbours that are white, such as "
-            f"bursts {', '.join(str(i) for i in worst[:5])}. Look at them, and fit again without them.",
+            f"{wrong.mean():.0%} of the bursts are outliers: far from white, or turned away from all their neighbours, "
+            f"such as bursts {', '.join(str(i) for i in worst[:5])}. Look at them, and fit again without them.",
             tuple(int(i) for i in worst),
         )
 
