@@ -229,7 +229,7 @@ def trust_tables() -> str:
     if exists("faults"):
         facts = load("faults")
         lines += [
-            f"Faults planted in data, in starts and in models, and clean data, {len(facts['seed_list'])} seeds each "
+            "Faults planted in data, in starts and in models, and clean data, by the number of seeds "
             "(`python -m benchmarks faults`; the names: [trust](trust.md)).",
             "",
             "| case | should be called | right | otherwise called |",

@@ -22,8 +22,8 @@ __all__ = ["EXPERIMENT", "DimensionSettings", "run"]
 class DimensionSettings(Settings):
     """Sizes of the three data sets, and the dimensions that are tried. d < k = 2 has no isometry and is not fitted."""
 
-    n_bursts: int = 1000
-    n_points: int = 200
+    n_bursts: int = 600
+    n_points: int = 100
     sphere_points: int = 400
     burst_std: float = 0.01
     curved: tuple[int, ...] = (2, 3, 4, 5)  # on the sphere
