@@ -25,8 +25,9 @@ demo: $(STAMP)  ## fit two of the paper's examples, print a table and write pict
 reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, into reproduce/ (an hour or two)
 	.venv/bin/pyloca reproduce
 
+# One worker a core, one thread a worker: networks this small gain little by more.
 test: $(STAMP)  ## run all tests and docstring examples
-	.venv/bin/python -m pytest
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile
 
 lint: $(STAMP)  ## check style, format and types
 	.venv/bin/ruff check
