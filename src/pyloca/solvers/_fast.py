@@ -131,15 +131,16 @@ class _FastSolver:
         self.scale = float(np.sqrt(spread / statistics.n_features))
         self.monitor.expect(min(self.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
+        first = self._network(problem.encoder, statistics.n_features, d, problem.activation)
         decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
         unfinished = ""
         resumed = self.monitor.resume()
         try:
             if resumed is None or resumed.stage == "whiten":
-                encoder = self._encode(trained, resumed)
+                encoder = self._encode(first, trained, resumed)
                 resumed = None
             else:
-                encoder = self.encoder = self._encoder(resumed.numbers["out_scale"])
+                encoder = self.encoder = self._encoder(first, resumed.numbers["out_scale"])
                 encoder.kernel.load(resumed.tensors["encoder"].to(problem.device))
             self.out_scale = encoder.out_scale
             self.finished = {"encoder": encoder.kernel.theta}
@@ -168,14 +169,18 @@ class _FastSolver:
 
     # -- starts -------------------------------------------------------------------------------------------------
 
-    def _encode(self, trained: BurstStatistics, resumed: State | None) -> _Encoder:
+    def _encode(self, network: nn.Module, trained: BurstStatistics, resumed: State | None) -> _Encoder:
         """Train an encoder from one start after the other until one has no fault; if all have, the best of them."""
         for attempt, start in enumerate(self._starts(trained, resumed)):
             if resumed is not None and attempt < resumed.numbers["attempt"]:
                 continue
             self.attempt = attempt
             size = float(np.sqrt(np.square(start.positions).mean()))
-            tried = self._encoder(size if resumed is None else resumed.numbers["out_scale"])
+            if self.encoder is not None:
+                network = self._network(
+                    self.problem.encoder, trained.n_features, self.problem.n_components, self.problem.activation
+                )
+            tried = self._encoder(network, size if resumed is None else resumed.numbers["out_scale"])
             self.encoder = tried if self.encoder is None else self.encoder
             if resumed is None:
                 self._fit_start(tried, start)
@@ -222,12 +227,9 @@ class _FastSolver:
         stages = (record["stage"] for record in self.monitor.history)
         return tuple(stage.removeprefix(f"{RESTART}: ") for stage in stages if stage.startswith(RESTART))
 
-    def _encoder(self, out_scale: float) -> _Encoder:
-        problem = self.problem
-        dim, d = problem.statistics.n_features, problem.n_components
+    def _encoder(self, network: nn.Module, out_scale: float) -> _Encoder:
         self.out_scale = out_scale
-        network = self._network(problem.encoder, dim, d, problem.activation)
-        train, held_out = (self._stack(rows, out_scale) for rows in (problem.train, self.held_out))
+        train, held_out = (self._stack(rows, out_scale) for rows in (self.problem.train, self.held_out))
         return _Encoder(network, make_kernel(network), out_scale, train, held_out)
 
     def _fit_start(self, encoder: _Encoder, start: Alignment) -> None:
