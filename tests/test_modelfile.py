@@ -120,7 +120,7 @@ def test_a_second_round_gives_the_same_bytes(path, tmp_path):
         {"random_state": np.int64(3), "verbose": 1, "callbacks": [print]},
         {"device": torch.device("cpu"), "max_iter": np.int32(9)},
     ],
-    ids=str,
+    ids=", ".join,
 )
 def test_every_parameter_can_be_saved(path, options, capsys):
     """All but seeds that are objects, modules, callbacks, device and verbosity come back as they were."""
