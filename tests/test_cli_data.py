@@ -194,6 +194,8 @@ def test_transform_with_trust(folder):
     found = table(done.stdout)
     np.testing.assert_array_equal(found[:, :2], table(plain.stdout))
     assert 0 < found[:, 2].min() <= found[:, 2].max() <= 1
+    back = run("inverse", folder / "m.safetensors", "-", stdin=done.stdout)
+    assert back.stdout == run("inverse", folder / "m.safetensors", "-", stdin=plain.stdout).stdout
 
 
 def test_the_number_of_components_may_be_found(folder):

@@ -22,6 +22,7 @@ SHOWN = 8  # eigenvalues of a spectrum
 PROBE = 1000  # bursts whose full spectrum is looked at
 OUTLIER = 8.0  # robust standard deviations between the size of a burst and that of its neighbours
 BENT = 0.1  # part of a burst's variance off its tangents at which it is no longer a flat patch
+LARGE = 0.25  # part of all variance that lies inside bursts
 ROUGH = 0.25  # relative error of the stretch that M points tell, σ/√(2(M − 1)), at which a burst tells little
 STRAINED = 0.3  # relative mismatch of the aligned edges at which the bursts do not make one flat picture
 
@@ -113,6 +114,16 @@ def inspect_bursts(
         remarks.append(
             f"a burst of {int(np.median(counts))} points tells its size to {rough:.0%}; more points or bursts help "
             "(unless they are a fixed array of sensors, which has no sampling error)."
+        )
+    inside = float(total.mean())
+    if inside > LARGE * (inside + float(statistics.means.var(axis=0).sum())):
+        remarks.append(
+            "bursts are as large as the data; take smaller ones, or check which points belong to which burst."
+        )
+    if intrinsic_dim is None and k == bursts.n_features >= 3:
+        remarks.append(
+            f"no direction of a burst stands out as noise or curvature, so all D = {k} count as tangents; if the "
+            "latent space has fewer dimensions, give intrinsic_dim."
         )
     if off > BENT:
         remarks.append(

@@ -249,14 +249,14 @@ def transform(model: Path, data: str, output: Path | None, trust: bool) -> None:
     """
     import numpy as np
 
-    from pyloca.cli._tables import write_points
+    from pyloca.cli._tables import TRUST, write_points
 
     fitted, points, labels = _read(model, data, output)
     with _about(data):
         values, trusted = fitted.transform(points, return_trust=True) if trust else (fitted.transform(points), None)
     names = _names("z", fitted.n_components_)
     if trusted is not None:
-        values, names = np.column_stack([values, trusted]), [*names, "trust"]
+        values, names = np.column_stack([values, trusted]), [*names, TRUST]
     write_points(values, names, output, labels)
 
 

@@ -18,10 +18,11 @@ from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._files import BURST_ID, read_csv
 from pyloca.errors import BurstError
 
-__all__ = ["read_bursts", "read_points", "write_points"]
+__all__ = ["TRUST", "read_bursts", "read_points", "write_points"]
 
 Array = NDArray[np.float64]
 STDIN = "standard input"
+TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
 
 
 @contextmanager
@@ -51,14 +52,18 @@ def read_points(path: str) -> tuple[Array, list[str] | None]:
     """Points (n, D) from .npy, or from CSV with a header line ("-": standard input), and their burst numbers."""
     if path == "-":
         with _named(STDIN):
-            table = read_table(sys.stdin, BURST_ID)
-            return table.values, table.labels
+            return _coordinates(read_table(sys.stdin, BURST_ID))
     with _named(path):
         if Path(path).suffix.lower() == ".npy":
             return _read_npy(path), None
         with open(path, encoding="utf-8", newline="") as file:
-            table = read_table(file, BURST_ID)
-        return table.values, table.labels
+            return _coordinates(read_table(file, BURST_ID))
+
+
+def _coordinates(table: Table) -> tuple[Array, list[str] | None]:
+    """All columns but `TRUST`, which is said of a point and no part of it."""
+    kept = [column for column, name in enumerate(table.names) if name != TRUST]
+    return table.values[:, kept], table.labels
 
 
 def _read_npy(path: str) -> Array:

@@ -75,6 +75,8 @@ def agreement(
     variance is four times that of a fit to all. What it cannot show is an error that both halves share (σ that is
     wrong, bursts that bend). Costs about ``n_splits`` fits.
     """
+    if n_splits < 1:
+        raise ValueError(f"n_splits must be at least 1; got {n_splits}.")
     statistics = model._read_like(bursts)[1]
     random = np.random.RandomState(random_state)
     jobs = []

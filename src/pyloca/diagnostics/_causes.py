@@ -34,6 +34,7 @@ __all__ = ["Fit", "find_causes"]
 Array = NDArray[np.float64]
 
 NEIGHBORHOOD, NEIGHBORS = 1500, 10  # bursts that are compared with their neighbours
+FEW = 100  # bursts whose "neighbours" may lie anywhere
 # M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself; beyond this a burst tells too little.
 TOO_ROUGH = 0.35
 EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
@@ -42,13 +43,15 @@ ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
 CROSSED, MANY_CROSSED = 0.5, 0.005  # cosine between the tangents of near neighbours
 PARALLEL, LONELY = 0.8, 0.3  # cosine; least part of the neighbours of a burst that are parallel to it
 CLUSTERED = 0.15
+LARGE = 0.25  # part of all variance that lies inside bursts
 BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
 NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
 POOR, SIGNIFICANT = 0.01, 4.0
 CURED = 0.75  # strain with one more dimension, as a part of that without
-JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, 3.5, 0.005  # of the log-size of a burst between neighbours
+JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, (3.5, 2.5), 0.005  # of the log-size between neighbours; errors for k = 1, k > 1
 STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
+TORN = 0.1  # of the bursts lost, though the embedding does not lie on itself
 MOST = 0.5  # of the bursts lost: then it is no matter of a fold
 SAME = 0.2  # part of the excess loss that may be left when one factor explains it
 PROBE = 200  # bursts whose points are looked at again
@@ -81,13 +84,15 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     symptoms = _Symptoms(fit, near)
     for cause in (
         lambda: _few_points(fit),
+        lambda: _as_large_as_the_data(fit),
+        lambda: _noise(fit),
         lambda: _scale(fit),
         near.unrelated,
         near.crossing,
         symptoms.curved,
         near.outliers,
         near.uneven_size,
-        lambda: _noise_or_bend(fit),
+        lambda: _bent(fit),
         lambda: _collapsed(fit),
         symptoms.uneven_shape,
         symptoms.folded,
@@ -143,6 +148,8 @@ class _Neighborhood:
 
     def unrelated(self) -> Finding | None:
         """Shuffled bursts are like their neighbours no more than like any other."""
+        if len(self.rows) < FEW:
+            return None
         random = np.random.RandomState(0)
         strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
         near, far = self._differences(self.graph.heads, self.graph.tails), self._differences(*strangers)
@@ -187,11 +194,15 @@ class _Neighborhood:
     def _loners(self) -> NDArray[np.bool_]:
         """Bursts that are parallel to few of their neighbours. Where sheets cross, each has its own sheet."""
         ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
+        if n < FEW:
+            return np.zeros(n, dtype=bool)
         parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n)
         return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
 
     def crossing(self) -> Finding | None:
         """Near readings with different tangents: two sheets that run through each other."""
+        if len(self.rows) < FEW:
+            return None
         heads, tails = self.graph.heads, self.graph.tails
         length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
         # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
@@ -218,17 +229,41 @@ class _Neighborhood:
         both = 2 * int((heads & tails).sum()) / max(ends, 1)
         return both > CLUSTERED + 2 * float(self.lost.mean())
 
+    @cached_property
+    def _jumps(self) -> Array:
+        """How much, as a logarithm, all directions of a burst grow at once along each edge; 0 where some shrink."""
+        heads, tails = self.graph.heads, self.graph.tails
+        basis, scale = self.statistics.frames()
+        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
+        logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
+        same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
+        error = np.sqrt((self.fit.k + 1) / (2 * (np.median(self.statistics.counts) - 1)))
+        least = max(JUMP, JUMP_ERRORS[min(self.fit.k, 2) - 1] * error)
+        size = np.where(same, np.abs(logs).min(axis=1), 0)
+        return np.where(size > least, size, 0)
+
+    @cached_property
+    def _giants(self) -> NDArray[np.bool_]:
+        """Bursts that are much larger or smaller than most of their neighbours."""
+        ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
+        return np.asarray(
+            np.bincount(ends, np.tile(self._jumps > 0, 2), n) > (1 - LONELY) * np.bincount(ends, minlength=n)
+        )
+
     def outliers(self) -> Finding | None:
-        """Many bursts that are lost, or unlike all neighbours, each alone among good ones."""
-        wrong = lost_bursts(self.fit.white)
+        """Bursts of another size than their neighbours, or many that are lost or turned, each alone among good ones."""
+        wrong, giants = lost_bursts(self.fit.white), self.rows[self._giants]
         wrong[self.rows[self._loners]] = True
-        if wrong.sum() < LEAST_LOST or not MANY_LOST < wrong.mean() < MOST or self._clustered():
+        many = wrong.sum() >= LEAST_LOST and MANY_LOST < wrong.mean() < MOST and not self._clustered()
+        if not many and not LEAST_LOST <= len(giants) < MOST * len(self.rows):
             return None
+        wrong = wrong if many else np.zeros(len(wrong), dtype=bool)
+        wrong[giants] = True
         worst = np.flatnonzero(wrong)
         worst = worst[np.argsort(-self.fit.white.losses[worst], kind="stable")]
         return Finding(
             "outliers",
-            f"{wrong.mean():.0%} of the bursts are outliers: far from white, or turned away from all their neighbours, "
+            f"{wrong.mean():.0%} of the bursts are outliers: far from white, or unlike all their neighbours, "
             f"such as bursts {', '.join(str(i) for i in worst[:5])}. Look at them, and fit again without them.",
             tuple(int(i) for i in worst),
         )
@@ -238,47 +273,69 @@ class _Neighborhood:
 
         A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not.
         """
-        heads, tails = self.graph.heads[self._sound], self.graph.tails[self._sound]
-        basis, scale = self.statistics.frames()
-        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
-        logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
-        uniform = np.where((logs > 0).all(axis=1) | (logs < 0).all(axis=1), np.abs(logs).min(axis=1), 0)
-        error = np.sqrt((self.fit.k + 1) / (2 * (np.median(self.statistics.counts) - 1)))
-        jump = uniform > max(JUMP, JUMP_ERRORS * error)
-        if jump.sum() < LEAST_LOST or jump.mean() < MANY_JUMPS:
+        heads, tails, giants = self.graph.heads, self.graph.tails, self._giants
+        sound = self._sound & ~giants[heads] & ~giants[tails]
+        jump = sound & (self._jumps > 0)
+        share = jump.sum() / max(sound.sum(), 1)
+        if jump.sum() < LEAST_LOST or share < MANY_JUMPS:
             return None
         where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
         return Finding(
             "uneven_size",
-            f"bursts are not of one size: between {jump.mean():.1%} of neighbours all directions grow at once, by a "
-            f"factor of {np.exp(np.median(uniform[jump])):.2g} or more, as at burst {where[0]}. σ is not the same "
+            f"bursts are not of one size: between {share:.1%} of neighbours all directions grow at once, by a "
+            f"factor of {np.exp(np.median(self._jumps[jump])):.2g} or more, as at burst {where[0]}. σ is not the same "
             "everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
             tuple(int(i) for i in where[:50]),
         )
 
 
-def _noise_or_bend(fit: Fit) -> Finding | None:
-    """Bursts that are no flat patches: their points lie off the tangents, or bend on the way through f."""
+def _as_large_as_the_data(fit: Fit) -> Finding | None:
+    statistics = fit.statistics
+    inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
+    share = inside / (inside + float(statistics.means.var(axis=0).sum()))
+    if share <= LARGE:
+        return None
+    return Finding(
+        "large_bursts",
+        f"bursts are as large as the data: {share:.0%} of all variance lies inside them, and they overlap each other. "
+        "Take smaller bursts, and check that points were not dealt to the wrong bursts.",
+    )
+
+
+def _noise(fit: Fit) -> Finding | None:
+    """Variance off the tangents that does not grow with the burst."""
     statistics, k = fit.statistics, fit.k
-    off = statistics.n_features - k
-    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(off, 1)
-    if fit.bursts is None:
-        return _noise(share, k) if share > NOISY else None
-    probe = sample_rows(len(fit.bursts), PROBE)
-    sample = fit.bursts[probe]
-    if share > NOISY:
-        spectra = BurstSpectra.empty(sample.counts, statistics.n_features)
-        for rows, block in sample.blocks():
-            spectra.add(rows, block)
-        curved = spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k
-        if not curved:
-            return _noise(share, k)
-    changes = np.empty(len(probe))
+    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
+    if share <= NOISY or (fit.bursts is not None and _grows(fit.bursts, k)):
+        return None
+    return Finding(
+        "noise",
+        f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
+        "bursts look larger than they are, and coordinates come out too small there. Use "
+        "measurement_noise='estimate', larger bursts, or the mean of several readings.",
+    )
+
+
+def _grows(bursts: Bursts, k: int) -> bool:
+    """Whether what lies off the tangents is curvature."""
+    sample = bursts[sample_rows(len(bursts), PROBE)]
+    spectra = BurstSpectra.empty(sample.counts, bursts.n_features)
     for rows, block in sample.blocks():
+        spectra.add(rows, block)
+    return bool(spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k)
+
+
+def _bent(fit: Fit) -> Finding | None:
+    """Points of a burst that vary otherwise, once encoded, than its tangents say."""
+    if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still have the noise
+        return None
+    probe = sample_rows(len(fit.bursts), PROBE)
+    changes = np.empty(len(probe))
+    for rows, block in fit.bursts[probe].blocks():
         encoded = apply_rows(fit.encoder, block, fit.d)  # (b, m, d)
         centred = encoded - encoded.mean(axis=1, keepdims=True)
-        values = np.square(np.linalg.svd(centred, compute_uv=False)[:, :k]) / (block.shape[1] - 1) / fit.burst_std**2
-        pushed = np.square(fit.white.stretches[probe[rows]])
+        values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
+        pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
         changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
     change = float(np.median(changes))
     if change <= BENT:
@@ -287,15 +344,6 @@ def _noise_or_bend(fit: Fit) -> Finding | None:
         "large_bursts",
         f"bursts are too large: the measurement bends inside them, and what their tangents tell is wrong by "
         f"{change:.0%} of a variance, on the median. Take bursts of half the size.",
-    )
-
-
-def _noise(share: float, k: int) -> Finding:
-    return Finding(
-        "noise",
-        f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
-        "bursts look larger than they are, and coordinates come out too small there. Use "
-        "measurement_noise='estimate', larger bursts, or the mean of several readings.",
     )
 
 
@@ -318,7 +366,7 @@ class _Symptoms:
         self.fit, self.near = fit, near
         white, lost = fit.white, lost_bursts(fit.white)
         self.share = float(lost.mean())
-        self.many_lost = lost.sum() >= LEAST_LOST and self.share > MANY_LOST
+        self.many_lost = lost.sum() >= LEAST_LOST and self.share > TORN
         self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
         self.poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
         self.worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
@@ -366,7 +414,7 @@ class _Symptoms:
     def uneven_shape(self) -> Finding | None:
         """Edges do not fit together in d dimensions, nor in one more."""
         fit = self.fit
-        if not self.seen or self.flat is None or fit.d > fit.k:
+        if self.apart <= MANY_APART or self.flat is None or fit.d > fit.k:
             return None
         sampled = 0.25 * (fit.k + 1) / (float(np.median(fit.statistics.counts)) - 1)
         excess = float(np.sqrt(max(float(np.median(self.flat.strains)) ** 2 - sampled, 0)))
@@ -399,7 +447,7 @@ class _Symptoms:
         return Finding(
             "poor_fit",
             f"bursts are not white: {self.seen}. The embedding is not an isometry; try more hidden units, more or "
-            "smaller bursts, or more components.",
+            "smaller bursts, or more components, and check that a burst perturbs all latent variables alike.",
             self.worst,
         )
 

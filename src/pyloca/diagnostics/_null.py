@@ -47,7 +47,7 @@ class ShuffleTest:
         low, high = self.shuffled.min(), self.shuffled.max()
         return (
             f"whitening loss {self.loss:.3g}; of {len(self.shuffled)} shuffles {low:.3g} to {high:.3g}; "
-            f"p = {self.p_value:.2g}"
+            f"p = {self.p_value:.2g} (at least {1 / (1 + len(self.shuffled)):.2g} with so many)"
         )
 
     def plot(self) -> Figure:
@@ -63,6 +63,8 @@ def shuffle_test(model: FittedModel, bursts: Any, *, n_shuffles: int = 5, random
     Everything but the relation between clouds and places is kept, so what a fit to shuffled bursts achieves is what
     this method makes of no information. Costs ``1 + n_shuffles`` fits.
     """
+    if n_shuffles < 1:
+        raise ValueError(f"n_shuffles must be at least 1; got {n_shuffles}.")
     statistics = model._read_like(bursts)[1]
     random = np.random.RandomState(random_state)
     losses = [_loss(model, statistics)]

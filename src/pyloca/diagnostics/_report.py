@@ -117,7 +117,8 @@ class Diagnostics:
         for fault in self.restarts:
             lines.append(f"restarted        a first fit was {fault} and was given up")
         if not self.findings:
-            lines.append("verdict          no fault found")
+            but = ", but look at the suspect bursts" if len(self.suspects) else ""
+            lines.append(f"verdict          no fault found{but}")
         for finding in self.findings:
             lines.append(f"WARNING          {finding.message}")
         lines.append(f"note             {UNKNOWABLE}")

@@ -20,7 +20,7 @@ CERTAIN_GAP = 1000.0
 # A stretch of two between neighbouring tangents; when no drop exceeds its square, the tangents go on.
 NO_GAP = 4.0
 # Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
-CURVED_GROWTH = 1.0
+CURVED_GROWTH, INDEPENDENT = 1.0, 0.2
 # Noise fills at least so many directions evenly. Fewer could as well be tangents of equal length.
 NOISE_DIRECTIONS, NOISE_GAP = 4, 2.0
 UNEVEN = 1.2  # beyond the edge of the spectrum of pure noise
@@ -93,8 +93,12 @@ def intrinsic_dim_from_spectra(
     noise = np.zeros(len(drops), dtype=bool)
     if isinstance(spectra, BurstSpectra):
         noise = _even_floor(spectra, level)[: len(drops)]
-        curved = spectra.growth.mean(axis=0)[1 : last + 1] > 1 + CURVED_GROWTH / np.arange(1, len(drops) + 1)
-        ends |= (curved & (drops > NO_GAP)) | (noise & (drops > NOISE_GAP))
+        growth, before = spectra.growth.mean(axis=0)[1 : last + 1], np.arange(1, len(drops) + 1)
+        curved = (growth > 1 + CURVED_GROWTH / before) & (drops > NO_GAP)
+        if curved.any():  # sensors in other units make any gap between tangents; what follows it is then independent
+            independent = np.abs(growth - 1) < INDEPENDENT / before
+            ends &= ~(independent & (np.arange(len(drops)) < np.argmax(curved)))
+        ends |= curved | (noise & (drops > NOISE_GAP))
     if ends.any():
         return int(np.argmax(ends)) + 1
     if rank > last and drops.max() < NO_GAP and noise[-1]:
@@ -105,8 +109,9 @@ def intrinsic_dim_from_spectra(
         )
     if rank > last and drops.max() < NO_GAP:
         raise BurstError(
-            f"the first {last + 1} eigenvalues of the bursts are nearly equal (median {level[: last + 1]}), so they "
-            f"span more than n_components = {last}. Use a larger n_components, or give intrinsic_dim."
+            f"the bursts span more than n_components = {last}: the next eigenvalue is hardly smaller than the others "
+            f"(median {level[: last + 1]}). Use a larger n_components; if the rest is noise, give intrinsic_dim and "
+            "measurement_noise='estimate'."
         )
     if len(drops) and (rank > last or drops.max() > CLEAR_GAP):
         return int(np.argmax(drops)) + 1

@@ -284,6 +284,7 @@ def _counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
     if counts is None:
         return np.full(n, np.inf)
     counts = np.asarray(counts, dtype=np.float64)
+    counts = np.full(n, counts) if counts.ndim == 0 else counts
     if counts.shape != (n,):
         raise BurstError(f"counts has shape {counts.shape}; expected ({n},), a number for each burst.")
     few = np.flatnonzero(~(counts >= 2))  # nan is not, inf is: a covariance that is known exactly
