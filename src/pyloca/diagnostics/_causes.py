@@ -83,6 +83,7 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     near = _Neighborhood(fit)
     symptoms = _Symptoms(fit, near)
     for cause in (
+        lambda: _collapsed(fit),
         lambda: _few_points(fit),
         lambda: _as_large_as_the_data(fit),
         lambda: _noise(fit),
@@ -93,7 +94,6 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         near.outliers,
         near.uneven_size,
         lambda: _bent(fit),
-        lambda: _collapsed(fit),
         symptoms.uneven_shape,
         symptoms.folded,
         symptoms.poor_fit,
@@ -291,6 +291,8 @@ class _Neighborhood:
 
 def _as_large_as_the_data(fit: Fit) -> Finding | None:
     statistics = fit.statistics
+    if fit.bursts is None:  # a Jacobian is no cloud: its size is that of the latent unit
+        return None
     inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
     share = inside / (inside + float(statistics.means.var(axis=0).sum()))
     if share <= LARGE:
