@@ -2,7 +2,6 @@
 
 import functools
 import re
-
 from contextlib import nullcontext
 
 import numpy as np
