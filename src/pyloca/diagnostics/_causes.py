@@ -42,7 +42,7 @@ EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampli
 ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
 CROSSED, MANY_CROSSED = 0.5, 0.005  # cosine between the tangents of near neighbours
 PARALLEL, LONELY = 0.8, 0.3  # cosine; least part of the neighbours of a burst that are parallel to it
-CLUSTERED = 0.15
+CLUSTERED, SOME_GIANTS = 0.15, 0.005
 LARGE = 0.25  # part of all variance that lies inside bursts
 BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
 NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
@@ -244,18 +244,21 @@ class _Neighborhood:
 
     @cached_property
     def _giants(self) -> NDArray[np.bool_]:
-        """Bursts that are much larger or smaller than most of their neighbours."""
-        ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
-        return np.asarray(
-            np.bincount(ends, np.tile(self._jumps > 0, 2), n) > (1 - LONELY) * np.bincount(ends, minlength=n)
-        )
+        """Bursts much larger or smaller than most neighbours, while those agree among each other."""
+        heads, tails, n = self.graph.heads, self.graph.tails, len(self.rows)
+        ends, others = np.r_[heads, tails], np.r_[tails, heads]
+        degree = np.bincount(ends, minlength=n)
+        jumping = np.bincount(ends, np.tile(self._jumps > 0, 2), n) / degree
+        around = np.bincount(ends, jumping[others], n) / degree
+        return np.asarray((jumping > 1 - LONELY) & (around < LONELY))
 
     def outliers(self) -> Finding | None:
         """Bursts of another size than their neighbours, or many that are lost or turned, each alone among good ones."""
         wrong, giants = lost_bursts(self.fit.white), self.rows[self._giants]
         wrong[self.rows[self._loners]] = True
         many = wrong.sum() >= LEAST_LOST and MANY_LOST < wrong.mean() < MOST and not self._clustered()
-        if not many and not LEAST_LOST <= len(giants) < MOST * len(self.rows):
+        some = len(giants) >= max(LEAST_LOST, SOME_GIANTS * len(self.rows))
+        if not many and not some:
             return None
         wrong = wrong if many else np.zeros(len(wrong), dtype=bool)
         wrong[giants] = True
