@@ -291,3 +291,40 @@ def test_error_bars_hold_the_truth(mushroom):
     error = np.linalg.norm(calibrate(found.embedding, data.X).apply(found.embedding) - data.X, axis=1)
     assert 0.7 < np.mean(error < found.radius()) <= 1  # one data set: ``python -m benchmarks coverage`` has many
     assert np.median(found.standard_errors) < 0.02
+
+
+# -- what a first user ran into --------------------------------------------------------------------------------------
+
+
+def test_few_bursts_are_no_alarm():
+    data = faults.plant("few", 4)
+    for n in (30, 60):
+        assert small_fit(dataclasses.replace(data, bursts=data.bursts[:n])).diagnostics_.findings == ()
+
+
+@pytest.mark.parametrize("factor", [3, 40])
+def test_a_few_giants_are_outliers(factor, fewer_bursts):
+    data = faults.plant("giants", 2)
+    points = data.bursts.to_array().copy()
+    means = points[:6].mean(axis=1, keepdims=True)
+    points[:6] = means + factor * (points[:6] - means)
+    found = small_fit(dataclasses.replace(data, bursts=Bursts(points))).diagnostics_.findings
+    assert [finding.name for finding in found] == ["outliers"]
+    assert set(range(6)) <= set(found[0].bursts)
+
+
+def test_points_dealt_to_any_burst(fewer_bursts):
+    data = faults.plant("dealt", 2)
+    points = data.bursts.to_array()
+    order = np.random.RandomState(0).permutation(points.shape[0] * points.shape[1])
+    dealt = points.reshape(-1, points.shape[2])[order].reshape(points.shape)
+    found = small_fit(dataclasses.replace(data, bursts=Bursts(dealt)), intrinsic_dim=2).diagnostics_.findings
+    assert [finding.name for finding in found] == ["large_bursts"]
+    assert "as large as the data" in found[0].message
+
+
+@pytest.mark.parametrize("call", [shuffle_test, agreement])
+def test_none_at_all_is_refused(call, mushroom):
+    data, model = mushroom
+    with pytest.raises(ValueError, match="at least 1; got 0"):
+        call(model, data.bursts, **{"n_shuffles" if call is shuffle_test else "n_splits": 0})

@@ -92,6 +92,15 @@ def test_k_of_a_curved_surface_in_many_dimensions(k, noise):
     assert estimate.growth[k] > 1 + 1 / k or noise
 
 
+@pytest.mark.parametrize("factor", [30.0, 1000.0])
+def test_k_does_not_depend_on_the_unit_of_a_sensor(factor):
+    random = np.random.RandomState(3)
+    X = random.uniform(-1, 1, size=(200, 2))[:, None] + 0.02 * random.standard_normal((200, 40, 2))
+    a, b = X[..., 0], X[..., 1]
+    points = np.stack([factor * (a + 0.3 * b**2), b + 0.3 * np.sin(2 * a), np.sin(1.5 * a + b)], axis=-1)
+    assert estimate_intrinsic_dim(points) == 2
+
+
 def test_confidence_falls_when_the_drop_is_not_clear():
     random = np.random.RandomState(0)
     stretch = np.stack([np.ones(200), np.exp(random.normal(np.log(50**-0.5), 0.5, 200))], axis=1)
