@@ -103,7 +103,7 @@ def shuffled(seed: int) -> Dataset:
 
 
 def four_points(seed: int) -> Dataset:
-    return plant("M = 4", seed, n_points=4)
+    return plant("M = 4", seed, n_points=4, X=np.random.RandomState(1000 + seed).uniform(size=(2 * N, 2)))
 
 
 def noisy(seed: int) -> Dataset:
@@ -143,7 +143,7 @@ FAULTS = {
     "large_bursts": large_bursts,
 }
 # faults that are refused before training, by a word of the message
-REFUSED = {"pieces": "pieces that do not touch", "noise": "noise"}
+REFUSED = {"pieces": "pieces that do not touch", "noise": "noise of the instrument hides"}
 CLEAN = {
     "mushroom": lambda seed: datasets.mushroom(random_state=seed),
     "frame": lambda seed: datasets.frame(random_state=seed),

@@ -22,7 +22,8 @@ NO_GAP = 4.0
 # Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
 CURVED_GROWTH, INDEPENDENT = 1.0, 0.2
 # Noise fills at least so many directions evenly. Fewer could as well be tangents of equal length.
-NOISE_DIRECTIONS, NOISE_GAP = 4, 2.0
+NOISE_DIRECTIONS = 4
+OFF_GAP = 2.0  # drop to a direction that is known to be curvature or noise
 UNEVEN = 1.2  # beyond the edge of the spectrum of pure noise
 
 
@@ -94,11 +95,11 @@ def intrinsic_dim_from_spectra(
     if isinstance(spectra, BurstSpectra):
         noise = _even_floor(spectra, level)[: len(drops)]
         growth, before = spectra.growth.mean(axis=0)[1 : last + 1], np.arange(1, len(drops) + 1)
-        curved = (growth > 1 + CURVED_GROWTH / before) & (drops > NO_GAP)
+        curved = (growth > 1 + CURVED_GROWTH / before) & (drops > OFF_GAP)
         if curved.any():  # sensors in other units make any gap between tangents; what follows it is then independent
             independent = np.abs(growth - 1) < INDEPENDENT / before
             ends &= ~(independent & (np.arange(len(drops)) < np.argmax(curved)))
-        ends |= curved | (noise & (drops > NOISE_GAP))
+        ends |= curved | (noise & (drops > OFF_GAP))
     if ends.any():
         return int(np.argmax(ends)) + 1
     if rank > last and drops.max() < NO_GAP and noise[-1]:
