@@ -53,6 +53,7 @@ def test_the_example_of_the_trust_page_works(capsys):
 
 def test_every_finding_is_explained_on_the_trust_page():
     text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    source = (ROOT / "src" / "pyloca" / "diagnostics" / "_causes.py").read_text(encoding="utf-8")
+    folder = ROOT / "src" / "pyloca" / "diagnostics"
+    source = "".join((folder / name).read_text(encoding="utf-8") for name in ("_causes.py", "_neighborhood.py"))
     named = set(re.findall(r'Finding\(\s*"(\w+)"', source))
     assert named == set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))

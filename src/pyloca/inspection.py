@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
+from pyloca.diagnostics import Neighborhood, as_large_as_the_data
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, burst_std_from_spectra, mahalanobis_graph
+from pyloca.geometry import BurstSpectra, BurstStatistics, burst_std_from_spectra
 
 __all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
 
@@ -20,9 +21,7 @@ Array = NDArray[np.float64]
 
 SHOWN = 8  # eigenvalues of a spectrum
 PROBE = 1000  # bursts whose full spectrum is looked at
-OUTLIER = 8.0  # robust standard deviations between the size of a burst and that of its neighbours
 BENT = 0.1  # part of a burst's variance off its tangents at which it is no longer a flat patch
-LARGE = 0.25  # part of all variance that lies inside bursts
 ROUGH = 0.25  # relative error of the stretch that M points tell, σ/√(2(M − 1)), at which a burst tells little
 STRAINED = 0.3  # relative mismatch of the aligned edges at which the bursts do not make one flat picture
 
@@ -106,19 +105,16 @@ def inspect_bursts(
         positions, strain = alignment.positions, alignment.strain
     except BurstError as error:
         apart = str(error)
-    outliers = _outliers(statistics)
+    near = Neighborhood(statistics)
+    outliers = tuple(int(i) for i in near.rows[near.giants])
+    faults = [as_large_as_the_data(statistics), near.unrelated(), near.crossing(), near.uneven_size()]
     counts = bursts.counts
-    remarks = [apart] if apart else []
+    remarks = [*([apart] if apart else []), *(fault.message for fault in faults if fault is not None)]
     rough = float(1 / np.sqrt(2 * (np.median(counts) - 1)))
     if rough > ROUGH:
         remarks.append(
             f"a burst of {int(np.median(counts))} points tells its size to {rough:.0%}; more points or bursts help "
             "(unless they are a fixed array of sensors, which has no sampling error)."
-        )
-    inside = float(total.mean())
-    if inside > LARGE * (inside + float(statistics.means.var(axis=0).sum())):
-        remarks.append(
-            "bursts are as large as the data; take smaller ones, or check which points belong to which burst."
         )
     if intrinsic_dim is None and k == bursts.n_features >= 3:
         remarks.append(
@@ -135,7 +131,7 @@ def inspect_bursts(
             f"the bursts do not go together in {k} dimensions (strain {strain:.2f}): a curved latent space (try "
             f"n_components = {k + 1}), too few bursts, or bursts that are not isotropic."
         )
-    if len(outliers):
+    if outliers:
         remarks.append(f"{len(outliers)} bursts are much larger or smaller than their neighbours; look at them.")
     return Inspection(
         n_bursts=len(bursts),
@@ -155,26 +151,4 @@ def inspect_bursts(
 
 def median_spectrum(bursts: Bursts) -> Array:
     """Median over (a sample of) bursts of the leading covariance eigenvalues."""
-    probe = bursts[np.arange(0, len(bursts), max(1, len(bursts) // PROBE))]
-    rank = min(bursts.n_features, int(probe.counts.min()) - 1, SHOWN)
-    found = np.empty((len(probe), rank))
-    for rows, block in probe.blocks():
-        centred = block - block.mean(axis=1, keepdims=True)
-        found[rows] = np.square(np.linalg.svd(centred, compute_uv=False))[:, :rank] / (block.shape[1] - 1)
-    return np.median(found, axis=0)
-
-
-def _outliers(statistics: BurstStatistics) -> tuple[int, ...]:
-    """Bursts whose log-volume differs from the median of their neighbours' more than others do."""
-    volume = np.log(statistics.spectra).sum(axis=1)
-    rows = np.arange(len(statistics))
-    if len(rows) > 20_000:  # the graph compares all pairs
-        return ()
-    graph = mahalanobis_graph(statistics, min(12, len(rows) - 1))
-    ends, others = np.r_[graph.heads, graph.tails], np.r_[graph.tails, graph.heads]
-    order = np.argsort(ends, kind="stable")
-    groups = np.split(volume[others[order]], np.searchsorted(ends[order], rows[1:]))
-    difference = volume - np.array([np.median(group) for group in groups])
-    spread = 1.4826 * np.median(np.abs(difference - np.median(difference)))
-    far = np.abs(difference - np.median(difference)) > OUTLIER * max(spread, 0.05)
-    return tuple(int(i) for i in np.flatnonzero(far))
+    return np.asarray(np.median(BurstSpectra.of(bursts, PROBE).values, axis=0)[:SHOWN])

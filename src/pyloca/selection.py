@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
-from pyloca.diagnostics import sample_rows
+from pyloca.diagnostics import CURED, sample_rows
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator import LOCA, Data
 from pyloca.geometry import BurstSpectra, BurstStatistics, burst_std_from_spectra, intrinsic_dim_from_spectra
@@ -36,7 +36,6 @@ Array = NDArray[np.float64]
 PROBE = 1000  # bursts that are looked at
 BOOTSTRAPS = 200
 HINT_BURSTS = 1500
-CURED = 0.75  # strain in one more dimension, as a part of that without, at which a surface is curved
 # One more component must lower the held-out loss by so many standard errors, and by more than this much of it or of 1.
 ERRORS, MATERIAL_PART, MATERIAL = 2.5, 0.1, 0.003
 CAP = 5.0  # times the sampling floor: a few singular bursts must not decide
@@ -191,15 +190,12 @@ def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicD
         return IntrinsicDim(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
     raw = _raw(bursts)
     k = BurstStatistics.from_bursts(raw).intrinsic_dim
-    probe = raw[sample_rows(len(raw), PROBE)]
-    spectra = BurstSpectra.empty(probe.counts, raw.n_features)
-    for rows, block in probe.blocks():
-        spectra.add(rows, block)
+    spectra = BurstSpectra.of(raw, PROBE)
     random = np.random.RandomState(random_state)
     same = 0
     for _ in range(BOOTSTRAPS):
         try:
-            again = intrinsic_dim_from_spectra(spectra[random.randint(len(probe), size=len(probe))], raw.n_features)
+            again = intrinsic_dim_from_spectra(spectra[random.randint(len(spectra), size=len(spectra))], raw.n_features)
         except BurstError:
             continue
         same += again == k

@@ -14,9 +14,11 @@ from pyloca.geometry import BurstStatistics, JointMahalanobis
 
 __all__ = [
     "COLLAPSED",
+    "CURED",
     "LEAST_LOST",
     "MANY_APART",
     "MANY_LOST",
+    "MOST",
     "embedding_fault",
     "lost_bursts",
     "overlapping",
@@ -32,6 +34,8 @@ COLLAPSED = 0.05
 LOST_FLOORS, LOST_LOSS, MANY_LOST, LEAST_LOST = 10.0, 0.5, 0.04, 3
 # Embedded neighbours whose measurements are this many spacings apart lie on different sheets.
 APART, MANY_APART = 8.0, 0.05
+MOST = 0.5  # of the bursts lost: then it is no matter of single ones, nor of a fold
+CURED = 0.75  # strain with one more dimension, as a part of that without, at which a surface is curved
 PROBE, AGAINST, NEIGHBORS = 400, 2000, 5
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 
 __all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
@@ -49,6 +50,15 @@ class BurstSpectra:
     n_features: int
 
     @classmethod
+    def of(cls, bursts: Bursts, size: int) -> BurstSpectra:
+        """Of at most `size` bursts, the same ones each time; random, because data may come as a grid."""
+        sample = bursts[np.sort(np.random.RandomState(0).permutation(len(bursts))[:size])]
+        spectra = cls.empty(sample.counts, bursts.n_features)
+        for rows, block in sample.blocks():
+            spectra.add(rows, block)
+        return spectra
+
+    @classmethod
     def empty(cls, counts: NDArray[np.int64], n_features: int) -> BurstSpectra:
         """Room for bursts of these lengths."""
         shape = (len(counts), min(n_features, int(counts.min()) - 1))
@@ -64,6 +74,9 @@ class BurstSpectra:
         # Σ over points of two independent squares is 1 / (M + 2), so this is 1 for each direction before.
         together = (m + 2) * np.einsum("bpj,bpj->bj", squares, before)
         self.growth[rows] = np.where(np.arange(rank), together / np.maximum(np.arange(rank), 1), 1)  # 1: none before
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> BurstSpectra:
         return BurstSpectra(self.values[rows], self.growth[rows], self.counts[rows], self.n_features)
