@@ -278,7 +278,8 @@ def results_page() -> str:
 
 Made by `make docs` from the JSON that `python -m benchmarks all` writes ({facts["date"]}; {facts["machine"]}; torch
 {facts["torch"]}). Defaults everywhere: only `n_components` and `burst_std` are given. The tables of the paper's
-experiments, of unseen data, of speed and of rivals were measured at commit fdd6b25, before the solver learned to start again.
+experiments, of unseen data, of speed and of rivals were measured at commit fdd6b25, before the solver learned to start
+again.
 
 ## The paper's experiments
 
