@@ -12,7 +12,8 @@ import torch
 
 from benchmarks.tables import print_table, write_results
 from pyloca.networks import MLP, make_kernel
-from pyloca.solvers._fast import _Evaluation, _likelihood
+from pyloca.solvers._descent import Evaluation
+from pyloca.solvers._fast import _likelihood
 
 N, K, D, HIDDEN = 1800, 2, 2, (50, 50)
 THREADS = 2
@@ -45,7 +46,7 @@ def _measure() -> tuple[float, float, float, float]:
     generator = torch.Generator().manual_seed(0)
     random = partial(torch.randn, dtype=torch.float64, generator=generator)
     kernel = make_kernel(MLP(D, HIDDEN, 2, skip=True).double())
-    evaluation = _Evaluation(
+    evaluation = Evaluation(
         kernel, random(1 + K, N, D), partial(_likelihood, torch.ones(N, dtype=torch.float64)), 1e-6
     )
     theta = kernel.theta.clone()

@@ -12,10 +12,10 @@ from pyloca import LOCA, datasets
 PARTS = {
     "statistics (one pass)": ("from_bursts",),
     "alignment": ("align",),
-    "evaluations": ("_fast.py:__call__",),
+    "evaluations": ("_descent.py:__call__",),
     "  matrix products in them": ("<built-in method torch.mm>", "'addmm_'"),
     "L-BFGS directions": ("_quasi_newton.py:direction", "_quasi_newton.py:append"),
-    "preconditioners": ("_fast.py:_precondition",),
+    "preconditioners": ("_descent.py:_precondition",),
     "held-out scores": ("_score",),
 }
 

@@ -18,7 +18,7 @@ from helpers import (
 from pyloca import LOCA, Bursts, datasets
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
-from pyloca.solvers import _fast
+from pyloca.solvers import _descent, _fast
 
 # These fits end when the encoder is trained: the decoder has tests of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
@@ -107,16 +107,16 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
 @pytest.mark.parametrize(("k", "dim", "d"), [(2, 3, 2), (1, 2, 2), (2, 3, 3)])
 def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, chunk):
     """Captured from a running fit of ragged bursts; central differences of the twin in float64."""
-    monkeypatch.setattr(_fast, "CHUNK", chunk)
+    monkeypatch.setattr(_descent, "CHUNK", chunk)
     captured = []
-    init = _fast._Evaluation.__init__
+    init = _descent.Evaluation.__init__
 
     def spy(self, kernel, stack, loss, decay):
         init(self, kernel, stack, loss, decay)
         if loss.func is _fast._likelihood:
             captured.append(self)
 
-    monkeypatch.setattr(_fast._Evaluation, "__init__", spy)
+    monkeypatch.setattr(_descent.Evaluation, "__init__", spy)
     _, bursts = planar_bursts(30, 20, k=k, dim=dim)
     bursts = [burst[: 8 + i % 5] for i, burst in enumerate(bursts)]
     model = short_fit(tiny_loca(n_components=d, hidden_layers=(4, 3), max_iter=260, intrinsic_dim=k), bursts)

@@ -54,7 +54,7 @@ def test_a_resumed_fit_is_as_good(stage, tmp_path):
 
 def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     """Stages on a subset, then a finish on all."""
-    monkeypatch.setattr("pyloca.solvers._fast.STAGED_BURSTS", 100)
+    monkeypatch.setattr("pyloca.solvers._descent.STAGED_BURSTS", 100)
     X, bursts = planar_bursts(200, 30)
     _, resumed = fit_twice(tmp_path / "c", bursts, interrupt("whiten", 0))
     assert stress(X, resumed.embedding_) < 1e-4

@@ -24,7 +24,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, pushforward
-from pyloca.solvers import Monitor, StopTraining, _fast
+from pyloca.solvers import Monitor, StopTraining, _descent
 from pyloca.solvers._quasi_newton import LBFGS, _Memory
 
 # Many of these fits are cut short on purpose, before there is a decoder.
@@ -530,26 +530,26 @@ def test_an_error_in_a_callback_is_the_users():
 
 
 def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
-    monkeypatch.setattr(_fast, "STAGED_BURSTS", 60)
+    monkeypatch.setattr(_descent, "STAGED_BURSTS", 60)
     X, bursts = planar_bursts(150, 30)
     seen = set()
-    evaluate = _fast._Evaluation.__call__
+    evaluate = _descent.Evaluation.__call__
 
     def spy(self, theta):
         seen.add(self.n)
         return evaluate(self, theta)
 
-    monkeypatch.setattr(_fast._Evaluation, "__call__", spy)
+    monkeypatch.setattr(_descent.Evaluation, "__call__", spy)
     model = tiny_loca(max_iter=None).fit(bursts)
     assert {60, 135} <= seen
     assert stress(X, model.embedding_) < 5e-3
-    finish = losses(model, "whiten")[-_fast.FINISH_ITERATIONS // _fast.SEGMENT :]
+    finish = losses(model, "whiten")[-_descent.FINISH_ITERATIONS // _descent.SEGMENT :]
     assert whitening_score(model, BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(min(finish), rel=1e-9)
 
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
     scores = iter([1.0, np.nan, np.nan])
-    monkeypatch.setattr(_fast._FastSolver, "_score", lambda self, task, theta: next(scores))
+    monkeypatch.setattr(_descent.Descent, "_score", lambda self, task, theta: next(scores))
     with pytest.raises(ConvergenceError, match="the held-out loss became nan in stage 'whiten'"):
         tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
 

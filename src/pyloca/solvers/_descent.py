@@ -1,0 +1,258 @@
+"""How the fast solver trains one network: L-BFGS, preconditioned by Gauss–Newton, watched on held-out bursts.
+
+The weight decay begins strong and is lowered stage by stage, as long as the held-out bursts gain by it; weights are
+averaged over the latest iterations where that does no harm.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pyloca.errors import ConvergenceError
+from pyloca.networks import PushforwardKernel
+from pyloca.solvers._checkpoint import State
+from pyloca.solvers._monitor import Monitor, StopTraining
+from pyloca.solvers._quasi_newton import LBFGS
+
+__all__ = ["Descent", "Evaluation", "Loss", "Task", "forward_all"]
+
+FIT_ITERATIONS = 200
+FIT_DECAY = 1e-3
+FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
+SEGMENT = 50  # iterations between two looks at the held-out bursts
+TAIL = 25  # of these the last, whose mean is looked at
+SAME_SCORE = 0.005
+PATIENCE = 1  # such looks without gain end a stage
+STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then sees all
+FINISH_ITERATIONS = 100
+PROBES = 450  # bursts that shape the preconditioner
+CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
+
+Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
+
+
+@dataclass
+class Task:
+    """One network to train: inputs as stacks, a loss on outputs, and rows that shape its preconditioner."""
+
+    name: str
+    kernel: PushforwardKernel
+    train: Tensor  # (1 + k, n, ·)
+    held_out: Tensor
+    loss: Callable[[NDArray[np.int64] | None], Loss]  # of some training bursts, None: of the held-out ones
+    rows: Callable[[Tensor], Tensor]
+    score: Callable[[Tensor], float]  # of the network's output on the held-out bursts
+    iterations: int
+    ratios: tuple[float, ...]
+    idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
+
+
+@dataclass
+class _Progress:
+    """How far a task is: what it takes to go on after an interruption. The memory of L-BFGS is not kept."""
+
+    theta: Tensor
+    best_theta: Tensor
+    last: int  # iteration at which it ends
+    ratio: int = 0  # which of the decays it is at
+    before: float = np.inf  # the best score when this decay began
+    best_score: float = np.inf
+    best_decay: float = 0.0
+
+
+class Descent:
+    """Trains networks one after the other within one budget of iterations, reporting to one monitor.
+
+    `numbers` and `tensors` are what the solver wants to find in a checkpoint beside the progress of a task.
+    """
+
+    def __init__(
+        self, monitor: Monitor, budget: int, random: np.random.RandomState, generator: torch.Generator
+    ) -> None:
+        self.monitor, self.budget, self.random, self.generator = monitor, budget, random, generator
+        self.iteration = 0
+        self.numbers: dict[str, float] = {}
+        self.tensors: dict[str, Tensor] = {}
+
+    def fit(
+        self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, rows: Callable[[Tensor], Tensor]
+    ) -> None:
+        """A least-squares start: at a fixed decay to find its size, then at one in proportion to it."""
+        decay, theta = FIT_DECAY, kernel.theta.clone()
+        for _ in range(2):
+            optimizer = LBFGS(Evaluation(kernel, stack, loss, decay), theta)
+            for _ in range(FIT_ITERATIONS // (2 * SEGMENT)):
+                self._precondition(kernel, optimizer, stack, rows, decay)
+                going = self._run(optimizer, SEGMENT)
+                theta = optimizer.theta
+                kernel.load(theta)
+                self.monitor.record(f"fit {name}", self.iteration, loss=optimizer.value, decay=decay)
+                if self.iteration >= self.budget:
+                    raise StopTraining
+                if not going:
+                    break
+            decay = FIT_DECAY_RATIO * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
+
+    def descend(self, task: Task, resumed: State | None) -> float:
+        """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
+        n = task.train.shape[1]
+        rows = self.subset(n)
+        staged = task.train[:, torch.as_tensor(rows)].contiguous() if len(rows) < n else task.train
+        loss = task.loss(rows)
+        at = self._begin(task, resumed)
+        while at.ratio < len(task.ratios):
+            ratio, stage_best, decay = task.ratios[at.ratio], np.inf, np.inf
+            score = self._score(task, at.theta)
+            optimizer, idle = None, 0
+            while self.iteration < at.last:
+                if optimizer is None or ratio * score < 0.5 * decay:
+                    decay = ratio * score
+                    optimizer = LBFGS(Evaluation(task.kernel, staged, loss, decay), at.theta)
+                going = self._segment(task, optimizer, staged, decay)
+                at.theta = optimizer.theta
+                candidate, score = self._candidate(task, at.theta)
+                if score < at.best_score:
+                    at.best_score, at.best_theta, at.best_decay = score, candidate, decay
+                self._record(task, optimizer, score, decay, at.best_theta, partial(self._state, task, at))
+                idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
+                stage_best = min(score, stage_best)
+                if not going or idle == PATIENCE:
+                    break
+            if not at.best_score < (1 - task.idle_gain) * at.before:
+                break
+            at.theta, at.before, at.ratio = at.best_theta, at.best_score, at.ratio + 1
+        best_theta = self._finish(task, at.best_theta, at.best_decay) if len(rows) < n else at.best_theta
+        task.kernel.load(best_theta)
+        return float(at.best_score)
+
+    def _begin(self, task: Task, resumed: State | None) -> _Progress:
+        if resumed is None:
+            theta = task.kernel.theta.clone()
+            return _Progress(theta, theta, self.iteration + task.iterations)
+        numbers = resumed.numbers
+        self.iteration = int(numbers["iteration"])
+        theta, best_theta = (resumed.tensors[name].to(task.train.device) for name in ("theta", "best_theta"))
+        last, ratio = int(numbers["last"]), int(numbers["ratio"])
+        scores = (numbers[name] for name in ("before", "best_score", "best_decay"))
+        return _Progress(theta, best_theta, last, ratio, *scores)
+
+    def _state(self, task: Task, at: _Progress) -> State:
+        numbers = vars(at) | {"iteration": self.iteration} | self.numbers
+        weights = {name: numbers.pop(name) for name in ("theta", "best_theta")}
+        return State(task.name, numbers, weights | self.tensors)
+
+    def subset(self, n: int) -> NDArray[np.int64]:
+        """The rows of n that stages run on."""
+        return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
+
+    def _finish(self, task: Task, theta: Tensor, decay: float) -> Tensor:
+        """A last stage on all bursts, from the best of the subset."""
+        loss = task.loss(np.arange(task.train.shape[1]))
+        optimizer = LBFGS(Evaluation(task.kernel, task.train, loss, decay), theta)
+        best_score, best_theta = np.inf, theta
+        for _ in range(FINISH_ITERATIONS // SEGMENT):
+            going = self._segment(task, optimizer, task.train, decay)
+            candidate, score = self._candidate(task, optimizer.theta)
+            if score < best_score:
+                best_score, best_theta = score, candidate
+            self._record(task, optimizer, score, decay, best_theta)
+            if not going:
+                break
+        return best_theta
+
+    def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
+        self._precondition(task.kernel, optimizer, stack, task.rows, decay)
+        return self._run(optimizer, SEGMENT)
+
+    def _record(
+        self,
+        task: Task,
+        optimizer: LBFGS,
+        score: float,
+        decay: float,
+        best: Tensor,
+        state: Callable[[], State] | None = None,
+    ) -> None:
+        if not np.isfinite(score):
+            raise ConvergenceError(f"the held-out loss became {score} in stage '{task.name}'; check the data's range.")
+        try:
+            self.monitor.record(
+                task.name, self.iteration, state, loss=optimizer.value, validation_loss=score, decay=decay
+            )
+        except StopTraining:
+            task.kernel.load(best)
+            raise
+        if self.iteration >= self.budget:
+            task.kernel.load(best)
+            raise StopTraining
+
+    def _precondition(
+        self, kernel: PushforwardKernel, optimizer: LBFGS, stack: Tensor, rows: Callable[[Tensor], Tensor], decay: float
+    ) -> None:
+        chosen = torch.randperm(stack.shape[1], generator=self.generator)[:PROBES]
+        kernel.theta.copy_(optimizer.theta)
+        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), rows, 2 * decay)
+
+    def _run(self, optimizer: LBFGS, iterations: int) -> bool:
+        """Iterate; False when the optimizer can go no lower."""
+        self.tail = deque([optimizer.theta], maxlen=TAIL)
+        for _ in range(min(iterations, self.budget - self.iteration)):
+            self.iteration += 1
+            self.monitor.advance()
+            if not optimizer.step():
+                return False
+            self.tail.append(optimizer.theta)
+        return True
+
+    def _candidate(self, task: Task, theta: Tensor) -> tuple[Tensor, float]:
+        """θ or the mean of the latest, and its score: the mean unless that is worse.
+
+        Iterates swing about in the long waves of the embedding, which the loss hardly feels but distances do; their
+        mean does not (docs/algorithm.md has figures).
+        """
+        mean = torch.stack(list(self.tail)).mean(dim=0)
+        score, mean_score = self._score(task, theta), self._score(task, mean)
+        return (mean, mean_score) if mean_score < (1 + SAME_SCORE) * score else (theta, score)
+
+    def _score(self, task: Task, theta: Tensor) -> float:
+        task.kernel.theta.copy_(theta)
+        return task.score(forward_all(task.kernel, task.held_out))
+
+
+class Evaluation:
+    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), chunk by chunk through one set of buffers."""
+
+    def __init__(self, kernel: PushforwardKernel, stack: Tensor, loss: Loss, decay: float) -> None:
+        self.kernel, self.loss, self.decay = kernel, loss, decay
+        self.n = stack.shape[1]
+        self.chunks = [
+            (slice(start, start + CHUNK), stack[:, start : start + CHUNK].contiguous())
+            for start in range(0, self.n, CHUNK)
+        ]
+
+    def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
+        self.kernel.theta.copy_(theta)
+        total, gradient = 0.0, torch.zeros_like(theta)
+        for part, stack in self.chunks:
+            value, cotangent = self.loss(self.kernel.forward(stack), part)
+            total += value
+            self.kernel.backward(cotangent, gradient)
+        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+
+
+def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
+    """The network's output for a whole stack, (1 + k, n, ·), in chunks."""
+    parts = [
+        kernel.forward(stack[:, start : start + CHUNK].contiguous()).clone()
+        for start in range(0, stack.shape[1], CHUNK)
+    ]
+    return torch.cat(parts, dim=1)
