@@ -46,9 +46,7 @@ def _measure() -> tuple[float, float, float, float]:
     generator = torch.Generator().manual_seed(0)
     random = partial(torch.randn, dtype=torch.float64, generator=generator)
     kernel = make_kernel(MLP(D, HIDDEN, 2, skip=True).double())
-    evaluation = Evaluation(
-        kernel, random(1 + K, N, D), partial(_likelihood, torch.ones(N, dtype=torch.float64)), 1e-6
-    )
+    evaluation = Evaluation(kernel, random(1 + K, N, D), partial(_likelihood, torch.ones(N, dtype=torch.float64)), 1e-6)
     theta = kernel.theta.clone()
     sizes = [D, *HIDDEN, 2]
     rows = (1 + K) * N

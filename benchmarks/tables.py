@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def write_results(name: str, content: dict[str, Any]) -> None:
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, Python {platform.python_version()}",
         "torch": torch.__version__,
+        "commit": _commit(),
         **content,
     }
     path = RESULTS / f"{name}.json"
@@ -58,3 +60,12 @@ def summary_row(name: str, facts: dict[str, Any]) -> list[Any]:
 
 
 HEADER = ("what", "bar", "median", "worst", "holds", "seeds")
+
+
+def _commit() -> str:
+    """Which code was measured; "" outside a clone."""
+    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
