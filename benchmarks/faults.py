@@ -256,7 +256,7 @@ def run(seeds: list[int], only: str = "") -> bool:
         found = Parallel(n_jobs=-1)(delayed(judge)(what, seed) for seed in seeds)
         right = sum(name in names for name in found)
         wrong = sorted({name or "nothing" for name in found if name not in names})
-        results[what] = {"expected": list(names), "right": right, "of": len(seeds), "else": wrong}
+        results[what] = {"expected": list(names), "right": right, "of": len(seeds), "else": wrong, "seeds": seeds}
         print(f"{what}: {right} of {len(seeds)} {' '.join(wrong)}", flush=True)
         write_results(KEPT.stem, {"rows": results})  # after each: it takes an hour
     rows = [(what, f"{facts['right']} of {facts['of']}", ", ".join(facts["else"])) for what, facts in results.items()]
