@@ -230,8 +230,8 @@ def trust_tables() -> str:
         facts = load("faults")
         lines += [
             "Faults planted in data, in starts and in models, and clean data, by the number of seeds "
-            "(`python -m benchmarks faults --seeds 0-19`; the names: [trust](trust.md)). The thresholds were set while looking "
-            "at seeds 0 to 19; seeds from 100 on were run once, afterwards.",
+            "(`python -m benchmarks faults --seeds 0-19`; the names: [trust](trust.md)). The thresholds were set while "
+            "looking at seeds 0 to 19; seeds from 100 on were run once, afterwards.",
             "",
             "| case | should be called | right | seeds | otherwise called |",
             "|---|---|---|---|---|",

@@ -87,7 +87,8 @@ def test_a_config_that_cannot_be(content, message, folder, tmp_path):
 def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
     done = run("fit", folder / "bursts.npy", "-o", tmp_path / "m.safetensors", "--max-iter", 3, *SMALL)
     assert done.exit_code == 4
-    assert "Warning: " in done.stderr and "decoder is not trained" in done.stderr
+    assert done.stderr.count("decoder is not trained") == 1  # said once
+    assert "Warning: " not in done.stderr
     assert LOCA.load(tmp_path / "m.safetensors").n_iter_ == 3
 
 

@@ -191,6 +191,16 @@ def test_a_planted_fault_is_refused(name, word, fewer_bursts):
         LOCA(2, burst_std=data.burst_std).fit(data.bursts)
 
 
+def test_tangents_that_the_fit_left_out_are_not_called_noise():
+    """A model of a line, judged on bursts that span a plane."""
+    _, bursts = planar_bursts(200, 30)
+    line = nn.Linear(3, 1, dtype=torch.float64)
+    statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim=1)
+    found = diagnose_fit(line, statistics, 0.01, bursts=Bursts(bursts)).findings
+    assert [finding.name for finding in found] == ["more_tangents"]
+    assert "span 2 directions" in found[0].message and "intrinsic_dim=2" in found[0].message
+
+
 def test_moderate_noise_is_named(fewer_bursts):
     data = faults.plant("noise", 0, n_features=8)
     points = data.bursts.to_array()

@@ -9,20 +9,13 @@ from pathlib import Path
 import click
 
 from pyloca import __version__
-from pyloca.cli._main import cli, debug_option, make_directory, require
+from pyloca.cli._main import cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["demo"]
 
 
 @cli.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo"),
-    show_default=True,
-    help="Directory for the pictures.",
-)
+@directory_option("demo", "the pictures")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),  # what numpy takes

@@ -14,22 +14,34 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from pyloca import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
-__all__ = ["DISTRUSTED", "Terminated", "cli", "debug_option", "main", "make_directory", "require", "writable"]
+__all__ = [
+    "DISTRUSTED",
+    "Terminated",
+    "cli",
+    "debug_option",
+    "directory_option",
+    "main",
+    "make_directory",
+    "require",
+    "writable",
+]
 
 USAGE, DISTRUSTED, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
 DEBUG = "pyloca.debug"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Terminated(BaseException):
@@ -102,6 +114,14 @@ def require(module: str, extra: str) -> None:
     """Stop before any work when an optional package is missing."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(f"this needs {module}, which is not installed: pip install 'pyloca[{extra}]'")
+
+
+def directory_option(name: str, purpose: str) -> Callable[[Command], Command]:
+    """The option -o of a command that writes several files."""
+    kind = click.Path(file_okay=False, path_type=Path)
+    return click.option(
+        "-o", "--output", type=kind, default=Path(name), show_default=True, help=f"Directory for {purpose}."
+    )
 
 
 def make_directory(path: Path) -> None:

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import json
 import tomllib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, writable
-from pyloca.errors import BurstError, PylocaError
+from pyloca.errors import BurstError, PylocaError, TrustWarning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,7 +187,9 @@ def fit(
     if checkpoint is not None:
         _announce(checkpoint, resume)
     try:
-        model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts, checkpoint=checkpoint)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrustWarning)  # they are in the diagnostics, which are printed
+            model = LOCA(**settings, verbose=0 if quiet else 1).fit(bursts, checkpoint=checkpoint)
     except (KeyboardInterrupt, Terminated):
         if checkpoint is not None and checkpoint.is_file():
             click.echo(f"The training is kept in '{checkpoint}'; --resume goes on from there.", err=True)
@@ -227,7 +230,10 @@ def _announce(checkpoint: Path, resume: bool) -> None:
     """Say what becomes of an earlier checkpoint."""
     found = checkpoint.is_file()
     if resume:
-        click.echo(f"Going on from '{checkpoint}'." if found else f"No '{checkpoint}' yet: starting anew.", err=True)
+        click.echo(
+            f"Reading '{checkpoint}', to go on from it." if found else f"No '{checkpoint}' yet: starting anew.",
+            err=True,
+        )
     elif found:
         click.echo(f"'{checkpoint}' of an earlier fit is removed; --resume would have gone on from it.", err=True)
         checkpoint.unlink()

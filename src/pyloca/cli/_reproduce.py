@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pyloca import __version__
-from pyloca.cli._main import DISTRUSTED, cli, debug_option, make_directory, require
+from pyloca.cli._main import DISTRUSTED, cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["reproduce"]
 
@@ -49,14 +49,7 @@ def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tup
 @click.option("--seeds", callback=_seeds, metavar="SEEDS", help="Such as 0-9 or 3,5.  [default: 0-9; with --quick 0]")
 @click.option("--solver", type=click.Choice(["fast", "paper"]), default="fast", show_default=True, help="How to train.")
 @click.option("--quick", is_flag=True, help="A look in about a minute: little data, one seed, nothing judged.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reproduce"),
-    show_default=True,
-    help="Directory for figures, pictures and the page.",
-)
+@directory_option("reproduce", "figures, pictures and the page")
 @click.option("--json", "as_json", is_flag=True, help="Write the table to stdout as JSON.")
 @debug_option
 def reproduce(

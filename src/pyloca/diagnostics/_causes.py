@@ -28,7 +28,7 @@ from pyloca.diagnostics._neighborhood import Neighborhood, as_large_as_the_data
 from pyloca.diagnostics._report import Finding
 from pyloca.diagnostics._whitening import Whitening
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstSpectra, BurstStatistics
+from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
 from pyloca.networks import apply_rows
 
 __all__ = ["Fit", "find_causes"]
@@ -128,11 +128,23 @@ def _as_large_as_the_data(fit: Fit) -> Finding | None:
 
 
 def _noise(fit: Fit) -> Finding | None:
-    """Variance off the tangents that does not grow with the burst."""
+    """Variance off the tangents that does not grow with the burst: noise, or tangents that the fit left out."""
     statistics, k = fit.statistics, fit.k
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
-    if share <= NOISY or (fit.bursts is not None and _grows(fit.bursts, k)):
+    if share <= NOISY:
         return None
+    if fit.bursts is not None:
+        spectra = BurstSpectra.of(fit.bursts, PROBE)
+        if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
+            return None  # curvature
+        spanned = _spanned(spectra, k)
+        if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
+            return Finding(
+                "more_tangents",
+                f"bursts span {spanned} directions, and the fit knows k = {k}: what varies along the others is not in "
+                f"the coordinates. Fit with intrinsic_dim={spanned}, or leave it out, and at least as many "
+                "n_components.",
+            )
     return Finding(
         "noise",
         f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
@@ -141,10 +153,12 @@ def _noise(fit: Fit) -> Finding | None:
     )
 
 
-def _grows(bursts: Bursts, k: int) -> bool:
-    """Whether what lies off the tangents is curvature."""
-    growth = BurstSpectra.of(bursts, PROBE).growth
-    return bool(growth.shape[1] > k and growth[:, k].mean() > 1 + 1 / k)
+def _spanned(spectra: BurstSpectra, k: int) -> int:
+    """The intrinsic dimension that the bursts themselves tell; `k` when they do not."""
+    try:
+        return intrinsic_dim_from_spectra(spectra, spectra.n_features)
+    except BurstError:
+        return k
 
 
 def _bent(fit: Fit) -> Finding | None:

@@ -25,6 +25,7 @@ MOST_POINTS = 50_000  # beyond, dots would only hide each other: hexagons with t
 MOST_AXES = 4  # coordinates whose pairs are drawn
 HEXAGONS = 120  # in a row
 SIZE = (5.0, 4.2)  # of a single panel, in inches
+LABEL_WIDTH = 0.11  # of a stage, as a part of the axis
 
 
 def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figure:
@@ -128,14 +129,20 @@ def plot_training(history: Sequence[Mapping[str, Any]]) -> Figure:
                     x, y = np.array(points, dtype=np.float64).T
                     axes.plot(x, y, color=COLOURS[colour], marker=marker, markersize=3, linewidth=1.2, label=words)
                     words = "_"  # one entry in the legend
-        start = 0.0
-        for i, (name, records) in enumerate(stages):
+        at = axes.get_xaxis_transform()
+        whole, start, taken, shaded = float(history[-1]["iteration"]), 0.0, -np.inf, False
+        for name, records in stages:
             end = float(records[-1]["iteration"])
-            if i % 2:
+            middle = (start + end) / 2
+            if end == start:  # an event, such as a restart
+                axes.axvline(end, color="black", linewidth=0.8, linestyle=":")
+                axes.text(end, 0.02, name, transform=at, ha="right", va="bottom", fontsize=8, rotation=90)
+                continue
+            if shaded:
                 axes.axvspan(start, end, color="#F3F3F3", zorder=0, linewidth=0)
-            at = axes.get_xaxis_transform()
-            axes.text((start + end) / 2, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8)
-            start = end
+            crowded = middle - taken < LABEL_WIDTH * whole
+            axes.text(middle, 1.07 if crowded else 1.01, name, transform=at, ha="center", va="bottom", fontsize=8)
+            start, taken, shaded = end, -np.inf if crowded else middle, not shaded
         axes.set(yscale="log", xlabel="iteration", ylabel="objective of the stage", xlim=(0, 1.01 * start))
         axes.legend(loc="best")
     return figure
