@@ -459,6 +459,12 @@ def test_a_value_that_is_not_finite_is_named(value):
         tiny_loca().fit(bursts)
 
 
+def test_a_value_whose_square_overflows_is_named():
+    _, bursts = planar_bursts(40, 20)
+    with pytest.raises(BurstError, match=r"burst 0 has .* at point 0, feature 0 .*Measure in a larger unit"):
+        tiny_loca().fit(1e300 * bursts)
+
+
 def test_bursts_with_too_few_points():
     """M = k + 1 is the least: 3 points for k = 2."""
     with pytest.raises(BurstError, match=r"burst 0 \(and 39 more\) has 2 points; k = 2 tangents need at least 3"):

@@ -195,6 +195,7 @@ SPOILT[6, 0, 0] = np.nan
         (SKEW, {}, "covariance 4 is not symmetric"),
         (INDEFINITE, {}, "covariance 5 has the negative eigenvalue -0.5"),
         (SPOILT, {}, r"covariances\[6\] is not finite"),
+        (1e200 * EYES, {}, r"covariances\[0\] is too large to be squared"),
         (EYES[:, :1], {}, r"covariances has shape \(12, 1, 2\)"),
         (EYES[0], {}, "covariances has shape"),
         (EYES, {"intrinsic_dim": 3}, "from 1 to D = 2; got 3"),

@@ -548,10 +548,22 @@ def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
 
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
-    scores = iter([1.0, np.nan, np.nan])
+    scores = iter(map(_descent.Score, [1.0, np.nan, np.nan]))
     monkeypatch.setattr(_descent.Descent, "_score", lambda self, task, theta: next(scores))
     with pytest.raises(ConvergenceError, match="the held-out loss became nan in stage 'whiten'"):
         tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
+
+
+def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
+    """The held-out score stands still then, for it counts them as merely bad."""
+
+    def decays(many_lost):
+        monkeypatch.setattr(_descent.Descent, "_score", lambda self, task, theta: _descent.Score(1.0, many_lost))
+        model = short_fit(tiny_loca(max_iter=None), planar_bursts(40, 20)[1])
+        return {record["decay"] for record in model.history_ if record["stage"] == "whiten"}
+
+    assert len(decays(False)) == 2
+    assert len(decays(True)) == 3
 
 
 # -- the fast solver: what must not matter ----------------------------------------------------------------------

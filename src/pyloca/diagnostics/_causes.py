@@ -17,12 +17,11 @@ from pyloca.bursts import Bursts
 from pyloca.diagnostics._checks import (
     COLLAPSED,
     CURED,
-    LEAST_LOST,
     MANY_APART,
-    MOST,
     lost_bursts,
     overlapping,
     sample_rows,
+    torn,
 )
 from pyloca.diagnostics._neighborhood import Neighborhood, as_large_as_the_data
 from pyloca.diagnostics._report import Finding
@@ -43,7 +42,6 @@ NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
 POOR, SIGNIFICANT = 0.01, 4.0
 STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
-TORN = 0.1  # of the bursts lost, though the embedding does not lie on itself
 SAME = 0.2  # part of the excess loss that may be left when one factor explains it
 PROBE = 200  # bursts whose points are looked at again
 
@@ -200,9 +198,8 @@ class _Symptoms:
 
     def __init__(self, fit: Fit, near: Neighborhood) -> None:
         self.fit, self.near = fit, near
-        white, lost = fit.white, lost_bursts(fit.white)
-        self.share = float(lost.mean())
-        self.many_lost = lost.sum() >= LEAST_LOST and self.share > TORN
+        white = fit.white
+        self.torn = torn(white)
         self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
         self.poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
         self.worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
@@ -218,7 +215,7 @@ class _Symptoms:
             )
         if self.apart > MANY_APART:
             return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
-        return f"{self.share:.0%} of the bursts are far from white" if self.many_lost else ""
+        return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
 
     @cached_property
     def flat(self) -> Alignment | None:
@@ -267,7 +264,7 @@ class _Symptoms:
 
     def folded(self) -> Finding | None:
         """The bursts fit together, but the embedding does not show it."""
-        if not (self.apart > MANY_APART or (self.many_lost and self.share < MOST)):
+        if not (self.apart > MANY_APART or self.torn):
             return None
         return Finding(
             "folded",

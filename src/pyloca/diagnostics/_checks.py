@@ -23,6 +23,7 @@ __all__ = [
     "lost_bursts",
     "overlapping",
     "sample_rows",
+    "torn",
 ]
 
 Array = NDArray[np.float64]
@@ -34,6 +35,7 @@ COLLAPSED = 0.05
 LOST_FLOORS, LOST_LOSS, MANY_LOST, LEAST_LOST = 10.0, 0.5, 0.04, 3
 # Embedded neighbours whose measurements are this many spacings apart lie on different sheets.
 APART, MANY_APART = 8.0, 0.05
+TORN = 0.1  # of the bursts lost, though the embedding does not lie on itself
 MOST = 0.5  # of the bursts lost: then it is no matter of single ones, nor of a fold
 CURED = 0.75  # strain with one more dimension, as a part of that without, at which a surface is curved
 PROBE, AGAINST, NEIGHBORS = 400, 2000, 5
@@ -47,6 +49,12 @@ def sample_rows(n: int, size: int) -> NDArray[np.int64]:
 def lost_bursts(white: Whitening) -> NDArray[np.bool_]:
     """Which bursts are far from white, (N,)."""
     return white.losses > np.maximum(LOST_FLOORS * white.floors, LOST_LOSS)
+
+
+def torn(white: Whitening) -> bool:
+    """Whether many bursts are lost, but not most."""
+    lost = lost_bursts(white)
+    return bool(lost.sum() >= LEAST_LOST and TORN < lost.mean() < MOST)
 
 
 def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float) -> float:
@@ -70,7 +78,9 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
 
 
 def embedding_fault(white: Whitening, statistics: BurstStatistics, burst_std: float) -> str:
-    """ "collapsed", "folded", or "" when neither is seen."""
+    """ "collapsed", "folded", "torn", or "" when none is seen."""
     if np.median(white.stretches[:, -1]) < COLLAPSED:
         return "collapsed"
-    return "folded" if overlapping(white.embedding, statistics, burst_std) > MANY_APART else ""
+    if overlapping(white.embedding, statistics, burst_std) > MANY_APART:
+        return "folded"
+    return "torn" if torn(white) else ""

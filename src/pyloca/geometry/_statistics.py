@@ -18,6 +18,7 @@ MIN_BURSTS = 10
 # Bursts looked at to choose k before the pass; the median spectrum of 1000 bursts is exact to a few per cent.
 PROBE = 1000
 EPS = np.finfo(np.float64).eps
+LARGEST = 1e100  # of a value that can be squared and summed
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class BurstStatistics:
         same = np.flatnonzero(spectra[:, 0] <= rounding)
         if len(same):
             raise BurstError(
-                f"burst {same[0]} (and {len(same) - 1} more) has no spread: its points are identical. "
+                f"burst {same[0]} (and {len(same) - 1} more) has no spread: its points are identical, to rounding. "
                 "Remove such bursts, or check that the instrument did not repeat one reading."
             )
         k = self.intrinsic_dim
@@ -257,14 +258,15 @@ def _enough(n: int, least: int = MIN_BURSTS) -> None:
 
 
 def _refuse_bad_values(rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
-    finite = np.isfinite(block)
-    if finite.all():
+    bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
+    if not len(bad):
         return
-    b, point, feature = np.argwhere(~finite)[0]
-    bad = len(np.unique(np.argwhere(~finite)[:, 0]))
+    b, point, feature = bad[0]
+    value, others = block[b, point, feature], len(np.unique(bad[:, 0]))
+    cure = "Measure in a larger unit: squares would overflow" if np.isfinite(value) else "Remove or repair these bursts"
     raise BurstError(
-        f"burst {rows[b]} has {block[b, point, feature]} at point {point}, feature {feature} "
-        f"({bad} of the {len(rows)} bursts read with it are affected). Remove or repair these bursts."
+        f"burst {rows[b]} has {value} at point {point}, feature {feature} "
+        f"({others} of the {len(rows)} bursts read with it are affected). {cure}."
     )
 
 
@@ -274,9 +276,11 @@ def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
     array = np.asarray(array, dtype=np.float64)
     if array.ndim != ndim:
         raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(~(np.abs(array) <= LARGEST))
     if len(bad):
-        raise BurstError(f"{name}[{bad[0][0]}] is not finite. Remove or repair this burst.")
+        large = np.isfinite(array[tuple(bad[0])])
+        wrong = "too large to be squared; use a larger unit" if large else "not finite; remove or repair it"
+        raise BurstError(f"{name}[{bad[0][0]}] is {wrong}.")
     return array
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._quasi_newton import LBFGS
 
-__all__ = ["Descent", "Evaluation", "Loss", "Task", "forward_all"]
+__all__ = ["Descent", "Evaluation", "Loss", "Score", "Task", "forward_all"]
 
 FIT_ITERATIONS = 200
 FIT_DECAY = 1e-3
@@ -39,6 +40,13 @@ CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cac
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
 
 
+class Score(NamedTuple):
+    """How good a network is on the held-out bursts: the less, the better."""
+
+    value: float
+    many_lost: bool = False  # whether there are many bursts that `value` counts as merely bad, however bad they are
+
+
 @dataclass
 class Task:
     """One network to train: inputs as stacks, a loss on outputs, and rows that shape its preconditioner."""
@@ -49,7 +57,7 @@ class Task:
     held_out: Tensor
     loss: Callable[[NDArray[np.int64] | None], Loss]  # of some training bursts, None: of the held-out ones
     rows: Callable[[Tensor], Tensor]
-    score: Callable[[Tensor], float]  # of the network's output on the held-out bursts
+    score: Callable[[Tensor], Score]  # of the network's output on the held-out bursts
     iterations: int
     ratios: tuple[float, ...]
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
@@ -113,20 +121,20 @@ class Descent:
             score = self._score(task, at.theta)
             optimizer, idle = None, 0
             while self.iteration < at.last:
-                if optimizer is None or ratio * score < 0.5 * decay:
-                    decay = ratio * score
+                if optimizer is None or ratio * score.value < 0.5 * decay:
+                    decay = ratio * score.value
                     optimizer = LBFGS(Evaluation(task.kernel, staged, loss, decay), at.theta)
                 going = self._segment(task, optimizer, staged, decay)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
-                if score < at.best_score:
-                    at.best_score, at.best_theta, at.best_decay = score, candidate, decay
-                self._record(task, optimizer, score, decay, at.best_theta, partial(self._state, task, at))
-                idle = 0 if score < (1 - task.idle_gain) * stage_best else idle + 1
-                stage_best = min(score, stage_best)
+                if score.value < at.best_score:
+                    at.best_score, at.best_theta, at.best_decay = score.value, candidate, decay
+                self._record(task, optimizer, score.value, decay, at.best_theta, partial(self._state, task, at))
+                idle = 0 if score.value < (1 - task.idle_gain) * stage_best else idle + 1
+                stage_best = min(score.value, stage_best)
                 if not going or idle == PATIENCE:
                     break
-            if not at.best_score < (1 - task.idle_gain) * at.before:
+            if not (score.many_lost or at.best_score < (1 - task.idle_gain) * at.before):
                 break
             at.theta, at.before, at.ratio = at.best_theta, at.best_score, at.ratio + 1
         best_theta = self._finish(task, at.best_theta, at.best_decay) if len(rows) < n else at.best_theta
@@ -161,9 +169,9 @@ class Descent:
         for _ in range(FINISH_ITERATIONS // SEGMENT):
             going = self._segment(task, optimizer, task.train, decay)
             candidate, score = self._candidate(task, optimizer.theta)
-            if score < best_score:
-                best_score, best_theta = score, candidate
-            self._record(task, optimizer, score, decay, best_theta)
+            if score.value < best_score:
+                best_score, best_theta = score.value, candidate
+            self._record(task, optimizer, score.value, decay, best_theta)
             if not going:
                 break
         return best_theta
@@ -212,7 +220,7 @@ class Descent:
             self.tail.append(optimizer.theta)
         return True
 
-    def _candidate(self, task: Task, theta: Tensor) -> tuple[Tensor, float]:
+    def _candidate(self, task: Task, theta: Tensor) -> tuple[Tensor, Score]:
         """θ or the mean of the latest, and its score: the mean unless that is worse.
 
         Iterates swing about in the long waves of the embedding, which the loss hardly feels but distances do; their
@@ -220,9 +228,9 @@ class Descent:
         """
         mean = torch.stack(list(self.tail)).mean(dim=0)
         score, mean_score = self._score(task, theta), self._score(task, mean)
-        return (mean, mean_score) if mean_score < (1 + SAME_SCORE) * score else (theta, score)
+        return (mean, mean_score) if mean_score.value < (1 + SAME_SCORE) * score.value else (theta, score)
 
-    def _score(self, task: Task, theta: Tensor) -> float:
+    def _score(self, task: Task, theta: Tensor) -> Score:
         task.kernel.theta.copy_(theta)
         return task.score(forward_all(task.kernel, task.held_out))
 

@@ -26,7 +26,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
 from pyloca.solvers._checkpoint import State
-from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Task, forward_all
+from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
@@ -39,8 +39,9 @@ WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 DECAY_RATIOS = (3e-2, 3e-4, 3e-6)
 DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, so nothing would stop a descent
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
-# measurement is singular would otherwise drown the many that tell smoothing from overfitting.
-SCORE_CAP = 5.0
+# measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
+# are beyond, training goes on while it wins them: where a measurement squeezes a whole strip, that takes its time.
+SCORE_CAP, FEW_BEYOND = 5.0, 0.04
 TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
 # Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
 RESTART = "restart"
@@ -242,9 +243,10 @@ class _FastSolver:
             tangent_rows = gauss_newton_rows(output[1:])
             return torch.cat([torch.zeros_like(tangent_rows[:, :1]), tangent_rows], dim=1)
 
-        def score(output: Tensor) -> float:
+        def score(output: Tensor) -> Score:
             value = likelihood_pushed_with_gradient(output[1:])[0]
-            return float((held_weights * torch.minimum(value, caps)).mean())
+            beyond = float((value > caps).double().mean())
+            return Score(float((held_weights * torch.minimum(value, caps)).mean()), beyond > FEW_BEYOND)
 
         return Task(
             "whiten",
@@ -272,8 +274,8 @@ class _FastSolver:
         def loss(rows: NDArray[np.int64] | None) -> Loss:
             return partial(_squares, held_out if rows is None else train[:, torch.as_tensor(rows)], weights)
 
-        def score(output: Tensor) -> float:
-            return _squares(held_out, weights, output, slice(None))[0] / output.shape[1]
+        def score(output: Tensor) -> Score:
+            return Score(_squares(held_out, weights, output, slice(None))[0] / output.shape[1])
 
         def rows(output: Tensor) -> Tensor:
             return weights * self._signs(output)
