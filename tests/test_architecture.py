@@ -19,7 +19,7 @@ SOURCE = Path(pyloca.__file__).parent
 # From the ground up, as docs and code are read: a module imports only what lies on a floor before its own. Modules of
 # one floor do not know each other. "pyloca" is the package's own __init__.
 FLOORS = [
-    {"errors", "_files", "metrics"},
+    {"errors", "_checks", "_files", "metrics"},
     {"bursts"},
     {"geometry"},
     {"alignment"},

@@ -6,7 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -18,11 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from pyloca._checks import is_positive, is_whole
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.bursts._container import split_indices
 from pyloca.diagnostics import Finding, TrustScale, diagnose_fit, whitening
 from pyloca.errors import BurstError, TrustWarning
-from pyloca.geometry import BurstStatistics, burst_std_from_spectra
+from pyloca.geometry import BurstStatistics
 from pyloca.networks import ACTIVATIONS, apply_rows
 from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem
 
@@ -156,14 +157,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, bursts: Data, checkpoint: str | os.PathLike[str] | None) -> None:
         self._check_parameters()
-        if checkpoint is not None and not _is_whole(self.random_state, 0):
+        if checkpoint is not None and not is_whole(self.random_state, 0):
             raise ValueError(
                 "a fit with a checkpoint needs random_state, a whole number: it can only go on as it began."
             )
         raw, statistics = self._read(bursts)
         d = self._choose_dimensions(raw, statistics)
         known = self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
-        sigma = burst_std_from_spectra(statistics.spectra) if known is None else float(known)
+        sigma = statistics.burst_std(known)
         random = check_random_state(self.random_state)
         train, validation = split_indices(len(statistics), self.validation_fraction, random)
         if len(train) < MIN_TRAINING:
@@ -241,26 +242,26 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Everything that can be said before the data is read."""
-        if self.n_components != "auto" and not _is_whole(self.n_components, 1):
+        if self.n_components != "auto" and not is_whole(self.n_components, 1):
             raise ValueError(
                 f'n_components must be a whole number of at least 1, or "auto"; got {self.n_components!r}.'
             )
-        if self.burst_std is not None and not _is_positive(self.burst_std):
+        if self.burst_std is not None and not is_positive(self.burst_std):
             raise ValueError(f"burst_std must be a number > 0, or None to estimate it; got {self.burst_std!r}.")
-        if self.intrinsic_dim is not None and not _is_whole(self.intrinsic_dim, 1):
+        if self.intrinsic_dim is not None and not is_whole(self.intrinsic_dim, 1):
             raise ValueError(
                 f"intrinsic_dim must be a whole number of at least 1, or None; got {self.intrinsic_dim!r}."
             )
         if not isinstance(self.solver, str) or self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
-        if self.max_iter is not None and not _is_whole(self.max_iter, 1):
+        if self.max_iter is not None and not is_whole(self.max_iter, 1):
             raise ValueError(f"max_iter must be a whole number of at least 1, or None; got {self.max_iter!r}.")
         if self.tol is not None and (not isinstance(self.tol, Real) or not 0 <= self.tol < 1):
             raise ValueError(f"tol must be in [0, 1), or None; got {self.tol!r}.")
         if not isinstance(self.validation_fraction, Real) or not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be in [0, 1); got {self.validation_fraction!r}.")
         layers = self.hidden_layers
-        if isinstance(layers, str) or not hasattr(layers, "__iter__") or not all(_is_whole(n, 1) for n in layers):
+        if isinstance(layers, str) or not hasattr(layers, "__iter__") or not all(is_whole(n, 1) for n in layers):
             raise ValueError(f"hidden_layers must be whole numbers of at least 1; got {layers!r}.")
         for option in ("activation", "decoder_activation"):
             name = getattr(self, option)
@@ -269,7 +270,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if not isinstance(name, str) or name not in ACTIVATIONS:
                 raise ValueError(f"{option} must be one of {', '.join(sorted(ACTIVATIONS))}; got {name!r}.")
         noise = self.measurement_noise
-        if noise is not None and noise != "estimate" and not _is_positive(noise) and noise != 0:
+        if noise is not None and noise != "estimate" and not is_positive(noise) and noise != 0:
             raise ValueError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {noise!r}.')
         if isinstance(self.callbacks, str) or not hasattr(self.callbacks, "__iter__"):
             raise ValueError(f"callbacks must be a sequence of functions; got {self.callbacks!r}. Pass [function].")
@@ -444,14 +445,6 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.required = False
         return tags
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)) and float(value) > 0
 
 
 def _wrong_features(name: str, got: int, expected: int) -> str:

@@ -16,7 +16,7 @@ from pyloca.bursts import Bursts, as_bursts
 from pyloca.diagnostics import CURED, sample_rows
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator import LOCA, Data
-from pyloca.geometry import BurstSpectra, BurstStatistics, burst_std_from_spectra, intrinsic_dim_from_spectra
+from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,7 +162,7 @@ def estimate_burst_std(
         if pairs is not None or distances is not None:
             raise ValueError("give pairs and distances together, or neither.")
         samples = np.sqrt(statistics.spectra[:, 0])
-        sigma = burst_std_from_spectra(statistics.spectra)
+        sigma = statistics.burst_std()
         spread = 1.4826 * float(np.median(np.abs(samples - sigma)))
         return BurstStd(sigma, 1.25 * spread / np.sqrt(len(samples)), False, samples)
     ends, lengths = _check_pairs(pairs, distances, len(statistics))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._checks import check_count, check_real
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
 from pyloca.alignment._rigid import integrate, poisson_solver, refine
 from pyloca.alignment._synchronization import synchronize
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, burst_std_from_spectra, connected_graph
+from pyloca.geometry import BurstStatistics, connected_graph
 
 __all__ = ["Alignment", "align"]
 
@@ -69,20 +70,19 @@ def align(
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
     for name, value in (("n_components", d), ("n_neighbors", n_neighbors or 1), ("max_bursts", max_bursts)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise BurstError(f"{name} must be a whole number of at least 1; got {value!r}.")
+        check_count(name, value, 1, BurstError)
     if n_neighbors == 0 or max_bursts < MIN_BURSTS or d > len(statistics) - 2:
         raise BurstError(
             f"n_neighbors = {n_neighbors}, max_bursts = {max_bursts} and n_components = {d} do not fit "
             f"{len(statistics)} bursts: n_neighbors ≥ 1, max_bursts ≥ {MIN_BURSTS} and n_components ≤ N − 2 are needed."
         )
-    if burst_std is not None and not 0 < burst_std < np.inf:
-        raise BurstError(f"burst_std must be a number > 0; got {burst_std!r}.")
+    if burst_std is not None:
+        check_real("burst_std", burst_std, error=BurstError)
     if method not in (None, "geodesic") and not (method == "synchronize" and d == k):
         raise BurstError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
-    sigma = burst_std_from_spectra(statistics.spectra) if burst_std is None else burst_std
+    sigma = statistics.burst_std(burst_std)
     random = random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
     rows = np.arange(len(statistics))
     if len(rows) > max_bursts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pyloca._checks import check_count
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
@@ -100,19 +100,6 @@ class BurstBaseline(Baseline):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-
-
-def check_real(name: str, value: Any, *, positive: bool = True) -> None:
-    """Refuse what is not a finite number > 0, or ≥ 0 when it need not be positive."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not number or float(value) < 0 or (positive and float(value) == 0):
-        raise ValueError(f"{name} must be a number {'>' if positive else '≥'} 0; got {value!r}.")
 
 
 def _are_points(data: Data) -> bool:

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._checks import check_count, check_real
 from pyloca.alignment import align
-from pyloca.baselines._base import BurstBaseline, check_count, check_real
+from pyloca.baselines._base import BurstBaseline
 from pyloca.baselines._extension import HarmonicExtension
-from pyloca.geometry import BurstStatistics, burst_std_from_spectra
+from pyloca.geometry import BurstStatistics
 
 __all__ = ["BurstAlignment"]
 
@@ -58,7 +59,7 @@ class BurstAlignment(HarmonicExtension, BurstBaseline):
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         assert statistics is not None
         random = check_random_state(self.random_state)
-        self.burst_std_ = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else self.burst_std
+        self.burst_std_ = statistics.burst_std(self.burst_std)
         result = align(
             statistics,
             self.n_components,

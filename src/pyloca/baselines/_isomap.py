@@ -7,11 +7,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._checks import check_count, check_real
 from pyloca.alignment import landmark_mds, poisson_solver, see_edges
-from pyloca.baselines._base import BurstBaseline, check_count, check_real
+from pyloca.baselines._base import BurstBaseline
 from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import positive_signs
-from pyloca.geometry import BurstGraph, BurstStatistics, burst_std_from_spectra, connected_graph
+from pyloca.geometry import BurstGraph, BurstStatistics, connected_graph
 from pyloca.solvers import LBFGS
 
 __all__ = ["IntrinsicIsomap"]
@@ -80,7 +81,7 @@ class IntrinsicIsomap(HarmonicExtension, BurstBaseline):
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         assert statistics is not None
         random = check_random_state(self.random_state)
-        sigma = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else float(self.burst_std)
+        sigma = statistics.burst_std(self.burst_std)
         graph = connected_graph(statistics, self.n_neighbors)
         embedding = landmark_mds(graph, self.n_components, sigma, random, self.n_landmarks)
         embedding, self.n_iter_ = match_edges(

@@ -10,13 +10,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._checks import check_count, check_real
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
-from pyloca.baselines._base import Baseline, check_count, check_real
+from pyloca.baselines._base import Baseline
 from pyloca.baselines._diffusion_maps import DiffusionMaps, normalise
 from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import EDGES, Euclidean, Metric, gaussian_kernel, laplacian_solver, max_min, strongest
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, JointMahalanobis, burst_std_from_spectra, refuse_pieces
+from pyloca.geometry import BurstStatistics, JointMahalanobis, refuse_pieces
 from pyloca.solvers import LBFGS
 
 __all__ = ["RiemannianRelaxation", "dual_metric", "laplacian", "relaxation_loss"]
@@ -100,7 +101,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
             metric, unit = Euclidean(points), 1.0
         else:
             metric = JointMahalanobis(statistics)
-            unit = burst_std_from_spectra(statistics.spectra) if self.burst_std is None else float(self.burst_std)
+            unit = statistics.burst_std(self.burst_std)
         generator = laplacian(metric, max_min(metric) * self.bandwidth_factor)
         refuse_pieces(generator, what="points" if statistics is None else "bursts")
         start = self._start(points, statistics, generator, k)

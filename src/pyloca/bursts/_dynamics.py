@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
+from pyloca._checks import check_count, check_real
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._experiments import as_points, check_count, check_positive
+from pyloca.bursts._experiments import as_points
 from pyloca.errors import BurstError
 
 __all__ = ["from_simulator", "from_time_series"]
@@ -56,11 +57,11 @@ def from_simulator(
         A progress bar on stderr; None shows it on a terminal.
     """
     X = as_points(states, "states")
-    check_positive(dt, "dt")
-    check_count(n_points, "n_points", 2)
-    check_count(n_jobs, "n_jobs", 1)
+    check_real("dt", dt, error=BurstError)
+    check_count("n_points", n_points, 2, BurstError)
+    check_count("n_jobs", n_jobs, 1, BurstError)
     if diffusion is not None:
-        check_positive(diffusion, "diffusion")
+        check_real("diffusion", diffusion, error=BurstError)
     seeds = np.random.SeedSequence(random_state).generate_state(len(X))  # one a burst: the same for any n_jobs
     jobs = (repeat(step), repeat(observe), X, repeat(float(dt)), repeat(int(n_points)), seeds)
     bar = {"total": len(X), "desc": "restarts", "disable": None if progress is None else not progress}
@@ -117,17 +118,17 @@ def from_time_series(
         s in dX = drift dt + s dW and the time between samples, where they are known; then σ = s √dt.
     """
     Y = as_points(series, "series")
-    check_count(window, "window", 2)
+    check_count("window", window, 2, BurstError)
     stride = window if stride is None else stride
-    check_count(stride, "stride", 1)
+    check_count("stride", stride, 1, BurstError)
     if len(Y) < window + 1:
         raise BurstError(f"the series has {len(Y)} samples; a window of {window} steps needs {window + 1}.")
     if (diffusion is None) != (dt is None):
         raise BurstError("σ needs both diffusion and dt; give both or neither.")
     sigma = None
     if diffusion is not None and dt is not None:
-        check_positive(diffusion, "diffusion")
-        check_positive(dt, "dt")
+        check_real("diffusion", diffusion, error=BurstError)
+        check_real("dt", dt, error=BurstError)
         sigma = float(diffusion) * float(dt) ** 0.5
     starts = np.arange(0, len(Y) - window, stride)
     samples = Y[starts[:, None] + np.arange(window + 1)]  # (N, window + 1, D)

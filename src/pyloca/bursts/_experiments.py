@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._checks import check_count, check_real
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
 
@@ -35,8 +36,8 @@ def from_function(
     Bursts(N=20, M=30, D=3)
     """
     X = as_points(latents, "latents")
-    check_positive(burst_std, "burst_std")
-    check_count(n_points, "n_points", X.shape[1] + 1)
+    check_real("burst_std", burst_std, error=BurstError)
+    check_count("n_points", n_points, X.shape[1] + 1, BurstError)
     random = as_random(random_state)
     cloud = X[:, None] + burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
     return Bursts(
@@ -63,11 +64,11 @@ def sensor_array(
     the receivers and so is only for those you can move.
     """
     X = as_points(positions, "positions")
-    check_positive(radius, "radius")
+    check_real("radius", radius, error=BurstError)
     if stencil is None:
         if X.shape[1] != 2:
             raise BurstError(f"positions have {X.shape[1]} coordinates; a ring lies in a plane. Pass a stencil (M, d).")
-        check_count(n_receivers, "n_receivers", 3)
+        check_count("n_receivers", n_receivers, 3, BurstError)
         angle = 2 * np.pi * np.arange(n_receivers) / n_receivers
         offsets = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         name = f"ring of {n_receivers} receivers"
@@ -115,10 +116,10 @@ def on_manifold(
     your manifold to the nearest on it; its differences tell the tangent plane.
     """
     X = as_points(latents, "latents")
-    check_positive(burst_std, "burst_std")
+    check_real("burst_std", burst_std, error=BurstError)
     project = _sphere(X) if surface is None else surface
     basis = _tangents(project, X, burst_std)
-    check_count(n_points, "n_points", basis.shape[1] + 1)
+    check_count("n_points", n_points, basis.shape[1] + 1, BurstError)
     steps = burst_std * as_random(random_state).standard_normal((len(X), n_points, basis.shape[1]))
     cloud = X[:, None] + np.einsum("nmk,nkd->nmd", steps, basis)
     n, m, d = cloud.shape
@@ -194,15 +195,3 @@ def as_points(points: ArrayLike, name: str) -> Array:
 def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
     """A generator from a seed, or the one that was given."""
     return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
-
-
-def check_positive(value: float, name: str) -> None:
-    """Refuse what is not a finite number > 0."""
-    if isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise BurstError(f"{name} must be a number > 0; got {value!r}.")
-
-
-def check_count(value: int, name: str, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise BurstError(f"{name} must be a whole number of at least {least}; got {value!r}.")

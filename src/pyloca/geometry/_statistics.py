@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._checks import is_whole
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.geometry._spectra import (
+    BurstSpectra,
+    burst_std_from_spectra,
+    intrinsic_dim_from_spectra,
+    noise_from_spectra,
+)
 
 __all__ = ["BurstStatistics"]
 
@@ -128,6 +134,10 @@ class BurstStatistics:
     def n_features(self) -> int:
         """D, the dimension of the measurements."""
         return self.means.shape[1]
+
+    def burst_std(self, known: float | None = None) -> float:
+        """σ: the one that is `known`, or else the paper's estimate, which leaves the scale open."""
+        return burst_std_from_spectra(self.spectra) if known is None else float(known)
 
     @property
     def spectra(self) -> NDArray[np.float64]:
@@ -247,7 +257,7 @@ def _refuse_short(counts: NDArray[np.int64], k: int) -> None:
 
 
 def _check_k(k: int, dim: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= dim:
+    if not is_whole(k, 1) or k > dim:
         raise BurstError(f"intrinsic_dim must be a whole number from 1 to D = {dim}; got {k!r}.")
     return int(k)
 
