@@ -124,3 +124,14 @@ def random_model(n_features=3, d=2, *, hidden=(8, 6), activation="tanh", skip=Tr
         scales = (random.normal(size=n_in), 1.7, random.normal(size=n_out), 0.6)
         setattr(model, name, Standardized(network, *scales))
     return model
+
+
+def curved_bursts(n=40, m=20, dim=4, seed=0):
+    """Bursts of a bent surface, all of whose D covariance eigenvalues are positive and apart."""
+    _, clouds = latent_bursts(n, m, 2, 0.1, seed)
+    mix = np.random.RandomState(seed + 1).standard_normal((2, dim))
+    return np.sin(2 * clouds @ mix) + clouds[..., :1] ** 2
+
+
+def naive_squared(Y):
+    return np.array([[np.sum((a - b) ** 2) for b in Y] for a in Y])

@@ -1,19 +1,16 @@
-"""The paper's rivals: against naive twins, on shapes whose answer is known, and with bad input."""
+"""The methods that LOCA is compared with."""
 
 import warnings
 from itertools import pairwise
 
-import matplotlib.figure
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.manifold import Isomap, trustworthiness
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from helpers import assert_same_up_to_rigid_motion, planar_bursts, planar_statistics, smooth_statistics
-from pyloca import BurstError, BurstStatistics, TrustWarning, datasets
+from helpers import assert_same_up_to_rigid_motion, naive_squared, planar_bursts, planar_statistics, smooth_statistics
+from pyloca import BurstError, BurstStatistics, TrustWarning
 from pyloca.baselines import (
     AnisotropicDiffusionMaps,
     Autoencoder,
@@ -21,15 +18,12 @@ from pyloca.baselines import (
     DiffusionMaps,
     IntrinsicIsomap,
     RiemannianRelaxation,
-    _compare,
     _diffusion_maps,
     _kernels,
-    compare,
 )
 from pyloca.baselines._extension import GeometricHarmonics
-from pyloca.baselines._kernels import Euclidean, auto_bandwidth, gaussian_kernel, max_min, strongest, walk_eigenvectors
+from pyloca.baselines._kernels import Euclidean, max_min
 from pyloca.baselines._relaxation import dual_metric, laplacian, relaxation_loss
-from pyloca.geometry import JointMahalanobis
 from pyloca.metrics import stress
 
 ALL = [
@@ -40,6 +34,8 @@ ALL = [
     BurstAlignment,
     Autoencoder,
 ]
+
+
 NEEDS_BURSTS = [AnisotropicDiffusionMaps, IntrinsicIsomap, BurstAlignment]
 
 
@@ -56,10 +52,6 @@ def exact_bursts(X, dim=3, seed=0):
     return BurstStatistics.from_jacobians(X @ frame, np.tile(frame.T, (len(X), 1, 1)))
 
 
-def naive_squared(Y):
-    return np.array([[np.sum((a - b) ** 2) for b in Y] for a in Y])
-
-
 def naive_diffusion_map(squared, epsilon, alpha, t, d):
     """Eigenvectors of P = D⁻¹K by NumPy's general solver, with Σ π ψ² = 1."""
     K = np.exp(-squared / (2 * epsilon))
@@ -71,94 +63,6 @@ def naive_diffusion_map(squared, epsilon, alpha, t, d):
     values, vectors = values.real[order], vectors.real[:, order]
     vectors /= np.sqrt((degree / degree.sum()) @ vectors**2)
     return values**t * vectors, values
-
-
-# -- kernels ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_squared_distances(offset):
-    Y = np.random.RandomState(0).standard_normal((30, 4)) + offset
-    metric = Euclidean(Y)
-    tol = {"rtol": 1e-9 if offset else 1e-12, "atol": 1e-9 if offset else 1e-12}
-    np.testing.assert_allclose(metric.squared(np.arange(5, 9)), naive_squared(Y)[5:9], **tol)
-    np.testing.assert_allclose(metric.squared_from(Y[3:5]), naive_squared(Y)[3:5], **tol)
-
-
-def test_mahalanobis_with_pseudo_inverses():
-    """½ (y_i − y_j)ᵀ [C_i⁺ + C_j⁺] (y_i − y_j) with NumPy's pinv of the D × D covariances."""
-    _, statistics = smooth_statistics(20)
-    C = [np.linalg.pinv(A.T @ A, rcond=1e-8) for A in statistics.tangents]
-    y = statistics.means
-    naive = np.array(
-        [[0.5 * (a - b) @ (P + Q) @ (a - b) for b, Q in zip(y, C, strict=True)] for a, P in zip(y, C, strict=True)]
-    )
-    metric = JointMahalanobis(statistics, completed=False)
-    np.testing.assert_allclose(metric.squared(np.arange(20)), naive, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(metric.squared_from(y), naive, rtol=1e-8, atol=1e-10)
-    completed = JointMahalanobis(statistics)
-    np.testing.assert_allclose(completed.squared_from(y), completed.squared(np.arange(20)), rtol=1e-9, atol=1e-10)
-    assert (completed.squared(np.arange(20)) >= naive - 1e-10).all()
-
-
-@pytest.mark.parametrize("dim", [2, 20])  # by tree, and by comparing all pairs
-def test_max_min_bandwidth(dim):
-    Y = np.random.RandomState(1).standard_normal((60, dim))
-    squared = naive_squared(Y)
-    np.fill_diagonal(squared, np.inf)
-    expected = squared.min(axis=1).max()
-    assert max_min(Euclidean(Y)) == pytest.approx(expected, rel=1e-10)
-    twice = np.concatenate([Y, Y])
-    assert max_min(Euclidean(twice)) == pytest.approx(expected, rel=1e-10)  # a copy is no neighbour
-
-
-def test_auto_bandwidth_grows_with_the_data():
-    Y = np.random.RandomState(2).uniform(size=(500, 2))
-    small, large = (auto_bandwidth(Euclidean(s * Y), np.random.RandomState(0)) for s in (1, 4))
-    assert large == pytest.approx(16 * small)
-    assert 1e-4 < small < 0.1
-
-
-@pytest.mark.parametrize("dim", [3, 20])
-def test_the_sparse_kernel_is_the_dense_one_cut(dim):
-    Y = np.random.RandomState(3).uniform(size=(300, dim)) * (1 if dim == 3 else 0.3)
-    metric = Euclidean(Y)
-    epsilon = 2 * max_min(metric)
-    dense, sparse = gaussian_kernel(metric, epsilon, True), gaussian_kernel(metric, epsilon, False)
-    np.testing.assert_allclose(dense, np.exp(-naive_squared(Y) / (2 * epsilon)), rtol=1e-10)
-    np.testing.assert_allclose(sparse.toarray(), np.where(dense >= _kernels.CUT, dense, 0), rtol=1e-7, atol=1e-12)
-    assert (sparse != sparse.T).nnz == 0
-    assert np.array_equal(dense, dense.T)
-
-
-def test_a_kernel_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(_kernels, "MAX_ENTRIES", 5000)
-    with pytest.raises(BurstError, match=r"joined to about \d+ of the 300 others.*Lower bandwidth_factor"):
-        gaussian_kernel(Euclidean(np.random.RandomState(0).uniform(size=(300, 2))), 1.0, False)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("factor", [1, 30])
-def test_eigenvectors_of_the_walk_are_numpys(factor, sparse):
-    Y = np.random.RandomState(4).uniform(size=(400, 2)) * [1, 0.7]
-    metric = Euclidean(Y)
-    kernel = gaussian_kernel(metric, factor * max_min(metric), not sparse)
-    K = kernel.toarray() if sparse else kernel.copy()
-    P = K / K.sum(axis=1)[:, None]
-    values, psi = walk_eigenvectors(kernel, 4, 0)
-    np.testing.assert_allclose(values, np.sort(np.linalg.eigvals(P).real)[::-1][1:5], rtol=1e-9)
-    np.testing.assert_allclose(P @ psi, psi * values, atol=1e-6)
-    np.testing.assert_allclose((psi.T * K.sum(axis=1) / K.sum()) @ psi, np.eye(4), atol=1e-8)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_strongest_edges(sparse):
-    W = np.random.RandomState(0).uniform(size=(30, 30))
-    W = W + W.T + 5 * np.eye(30)
-    out = strongest(sp.csr_matrix(W) if sparse else W, 4).toarray()
-    np.fill_diagonal(W, -1)
-    top = np.sort(W, axis=1)[:, [-4]] <= W
-    np.testing.assert_array_equal(out, np.where(top | top.T, W, 0))
 
 
 # -- diffusion maps ---------------------------------------------------------------------------------------------
@@ -536,73 +440,3 @@ def test_bad_parameters(method, options, message):
     _, bursts = planar_bursts(60, 20)
     with pytest.raises(ValueError, match=message):
         method(**options).fit(bursts)
-
-
-# -- compare ----------------------------------------------------------------------------------------------------
-
-
-def test_comparison_with_the_truth():
-    data = datasets.mushroom(n_bursts=250, n_points=50)
-    result = compare(data.bursts, data.X, burst_std=data.burst_std)
-    by_name = {score.method: score for score in result.scores}
-    assert next(iter(by_name)) == "LOCA" and len(by_name) == 7
-    for score in result.scores:
-        assert not score.error
-        assert score.seconds > 0 and np.isfinite(score.megabytes)
-        assert 0 <= score.recall <= 1 and 0 <= score.trustworthiness <= 1 and 0 <= score.continuity <= 1
-    for other in ("DiffusionMaps", "AnisotropicDiffusionMaps", "Autoencoder"):
-        assert by_name["LOCA"].stress < 0.1 * by_name[other].stress
-        assert by_name["LOCA"].whitening < 0.3 * by_name[other].whitening
-    text = str(result)
-    assert "stress" in text and len(text.splitlines()) == 8
-    assert isinstance(result.plot(), matplotlib.figure.Figure)
-    assert result.to_dicts()[0]["method"] == "LOCA"
-
-
-def test_comparison_without_the_truth():
-    _, bursts = planar_bursts(100, 30)
-    result = compare(bursts, methods=["BurstAlignment", "DiffusionMaps"])
-    assert np.isnan(result.scores[0].stress)
-    assert result.scores[0].recall > 0.9
-    assert result.scores[0].whitening < result.scores[1].whitening
-    assert "stress cannot be told" in str(result)
-    assert isinstance(result.plot(), matplotlib.figure.Figure)
-
-
-def test_comparison_with_estimators_of_ones_own():
-    X, bursts = planar_bursts(100, 30)
-    result = compare(bursts, X, {"sklearn": Isomap(n_neighbors=8), "two": BurstAlignment(1), "ours": BurstAlignment(2)})
-    by_name = {score.method: score for score in result.scores}
-    assert "cannot hold bursts" in by_name["two"].error
-    assert "two" not in result.embeddings
-    assert "failed: n_components" in str(result)
-    assert by_name["ours"].stress < by_name["sklearn"].stress
-
-
-def test_comparison_refuses():
-    X, bursts = planar_bursts(60, 20)
-    with pytest.raises(ValueError, match="methods must be some of LOCA"):
-        compare(bursts, methods=["UMAP"])
-    with pytest.raises(BurstError, match=r"X has shape \(59, 2\)"):
-        compare(bursts, X[:59])
-
-
-def test_trustworthiness_is_scikit_learns():
-    random = np.random.RandomState(0)
-    X, Z = random.standard_normal((80, 3)), random.standard_normal((80, 2))
-    reference = _compare._pairwise(Euclidean(X))
-    trust, continuity, recall = _compare._neighborhoods(reference, Z)
-    assert trust == pytest.approx(trustworthiness(X, Z, n_neighbors=10))
-    assert continuity == pytest.approx(trustworthiness(Z, X, n_neighbors=10))
-    near = [np.argsort(np.linalg.norm(P[:, None] - P, axis=2), axis=1)[:, 1:11] for P in (X, Z)]
-    assert recall == pytest.approx(np.mean([len(set(a) & set(b)) for a, b in zip(*near, strict=True)]) / 10)
-
-
-def test_whitening_of_the_truth_and_of_a_stretch():
-    X, statistics = planar_statistics(300)
-    judge = _compare._Whitening(statistics)
-    assert judge(X) < 1e-10
-    assert judge(5 * X + 1) < 1e-10  # one factor is free
-    stretched = X * [1, 2]
-    expected = np.array([1, 4]) / 2.5
-    assert judge(stretched) == pytest.approx((expected - np.log(expected) - 1).sum(), rel=1e-6)

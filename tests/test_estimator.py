@@ -1,4 +1,4 @@
-"""`LOCA` as scikit-learn knows an estimator, and every way to hand it the wrong thing."""
+"""LOCA as users and scikit-learn see it: parameters, transform, score, what it says of itself."""
 
 import functools
 import re
@@ -15,25 +15,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 from torch import nn
 
 from helpers import (
-    assert_same_up_to_rigid_motion,
     latent_bursts,
     planar_bursts,
     planar_statistics,
     short_fit,
-    smooth_statistics,
     tiny_loca,
 )
 from pyloca import LOCA, BurstStatistics, TrustWarning
 from pyloca.errors import BurstError
 from pyloca.metrics import stress
 from pyloca.selection import estimate_burst_std
-
-# Many of these fits are cut short on purpose, before there is a decoder.
-pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
 
 
 @functools.cache
@@ -373,230 +367,6 @@ def test_burst_std_that_cannot_be(burst_std):
         tiny_loca(burst_std=burst_std).fit(planar_bursts(40, 20)[1])
 
 
-# -- data of every kind -----------------------------------------------------------------------------------------
-
-
-def test_bursts_however_they_lie_in_memory():
-    _, bursts = planar_bursts(40, 20)
-    expected = short_fit(tiny_loca(), bursts).embedding_
-    read_only = bursts.copy()
-    read_only.flags.writeable = False
-    same = {
-        "Fortran": np.asfortranarray(bursts),
-        "big-endian": bursts.astype(">f8"),
-        "read-only": read_only,
-        "reversed twice": np.ascontiguousarray(bursts[::-1])[::-1],
-        "nested lists": bursts.tolist(),
-    }
-    for name, given_bursts in same.items():
-        np.testing.assert_allclose(
-            short_fit(tiny_loca(), given_bursts).embedding_, expected, rtol=0, atol=1e-9, err_msg=name
-        )
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_a_path_is_read(tmp_path, suffix):
-    _, bursts = planar_bursts(40, 20)
-    path = tmp_path / f"bursts{suffix}"
-    np.save(path, bursts) if suffix == ".npy" else np.savez(path, bursts=bursts)
-    expected = short_fit(tiny_loca(), bursts)
-    for given_path in (path, str(path)):
-        model = short_fit(tiny_loca(), given_path)
-        np.testing.assert_array_equal(model.embedding_, expected.embedding_)
-        assert model.score(given_path) == expected.score(bursts)
-
-
-def test_integer_bursts():
-    X, bursts = planar_bursts(60, 60)
-    counts = np.round(1e4 * bursts).astype(np.int32)
-    model = tiny_loca(max_iter=300).fit(counts)
-    assert stress(X, model.embedding_) < 5e-3
-
-
-def test_half_precision_bursts():
-    X, clouds = latent_bursts(60, 60, 2, 0.05, 0)
-    model = tiny_loca(max_iter=300, burst_std=0.05).fit(clouds.astype(np.float16))
-    assert stress(X, model.embedding_) < 5e-3
-
-
-@pytest.mark.parametrize("factor", [1e-12, 1e12])
-def test_units_of_the_measurement(factor):
-    X, bursts = planar_bursts(60, 60)
-    model = tiny_loca(max_iter=900).fit(factor * bursts)
-    assert stress(X, model.embedding_) < 5e-3
-    plain = tiny_loca(max_iter=900).fit(bursts)
-    assert_same_up_to_rigid_motion(model.embedding_, plain.embedding_, 0.05)
-    back = model.inverse_transform(model.embedding_) / factor
-    np.testing.assert_allclose(back, bursts.mean(axis=1), atol=0.05)
-
-
-def test_measurements_far_from_the_origin():
-    X, bursts = planar_bursts(60, 60)
-    model = tiny_loca(max_iter=300).fit(bursts + 1e6)
-    assert stress(X, model.embedding_) < 5e-3
-
-
-def test_the_fewest_bursts():
-    model = short_fit(tiny_loca(), planar_bursts(10, 20)[1])
-    assert np.isfinite(model.embedding_).all()
-
-
-def test_a_dimension_of_one():
-    X, bursts = planar_bursts(60, 60, k=1, dim=1)
-    model = tiny_loca(n_components=1, max_iter=300).fit(bursts)
-    assert stress(X, model.embedding_) < 5e-3
-    assert model.transform(bursts[:, :, :]).shape == (60, 60, 1)
-
-
-# -- data that is refused ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_not_finite_is_named(value):
-    _, bursts = planar_bursts(40, 20)
-    bursts[7, 3, 1] = value
-    with pytest.raises(BurstError, match=f"burst 7 has {value} at point 3, feature 1 .*Remove or repair these bursts"):
-        tiny_loca().fit(bursts)
-
-
-def test_a_value_whose_square_overflows_is_named():
-    _, bursts = planar_bursts(40, 20)
-    with pytest.raises(BurstError, match=r"burst 0 has .* at point 0, feature 0 .*Measure in a larger unit"):
-        tiny_loca().fit(1e300 * bursts)
-
-
-def test_bursts_with_too_few_points():
-    """M = k + 1 is the least: 3 points for k = 2."""
-    with pytest.raises(BurstError, match=r"burst 0 \(and 39 more\) has 2 points; k = 2 tangents need at least 3"):
-        tiny_loca(intrinsic_dim=2).fit(planar_bursts(40, 2)[1])
-    short_fit(tiny_loca(intrinsic_dim=2), planar_bursts(40, 3)[1])
-
-
-def test_one_point_is_no_burst():
-    with pytest.raises(BurstError, match=r"burst 0 \(and 39 more\) has 1 points; .* need at least 2"):
-        tiny_loca().fit(planar_bursts(40, 1)[1])
-
-
-def test_a_burst_of_identical_points():
-    _, bursts = planar_bursts(40, 20)
-    bursts[11] = bursts[11, 0]
-    with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) has no spread: its points are identical"):
-        tiny_loca().fit(bursts)
-
-
-def test_a_burst_that_lost_a_direction():
-    _, bursts = planar_bursts(40, 20)
-    bursts[11] = bursts[11, 0] + np.linspace(-0.01, 0.01, 20)[:, None]
-    with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) spans only 1 of the k = 2 directions"):
-        tiny_loca().fit(bursts)
-
-
-def test_an_array_of_two_axes():
-    with pytest.raises(
-        BurstError, match=r"bursts has shape \(20, 3\); expected \(N, M, D\)\. For one burst pass bursts\[None\]"
-    ):
-        tiny_loca().fit(planar_bursts(40, 20)[1][0])
-
-
-@pytest.mark.parametrize("dtype", [object, bool, complex, "U8"])
-def test_bursts_that_are_not_numbers(dtype):
-    with pytest.raises(BurstError, match=r"bursts has dtype .*; expected real numbers"):
-        tiny_loca().fit(np.ones((40, 20, 3), dtype=int).astype(dtype))
-
-
-@pytest.mark.parametrize("n", [1, 9])
-def test_too_few_bursts(n):
-    with pytest.raises(BurstError, match=f"there are {n} bursts; at least 10 are needed"):
-        tiny_loca().fit(planar_bursts(n, 20)[1])
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(BurstError, match="there is no such file"):
-        tiny_loca().fit(tmp_path / "bursts.npy")
-
-
-def test_two_pieces():
-    _, bursts = planar_bursts(80, 20)
-    bursts[40:] += 50
-    with pytest.raises(BurstError, match=r"the bursts fall into 2 pieces that do not touch .*Fit each piece alone"):
-        tiny_loca().fit(bursts)
-
-
-def test_more_components_than_the_data_can_ask_for():
-    """Günther: a surface never needs more than 10 dimensions; nor can few bursts show many."""
-    with pytest.raises(
-        BurstError, match=r"n_components = 11 is more than 40 bursts .* k = 2 can ask for; use at most 10"
-    ):
-        tiny_loca(n_components=11).fit(planar_bursts(40, 20)[1])
-    with pytest.raises(BurstError, match=r"n_components = 9 is more than 10 bursts .*use at most 8"):
-        tiny_loca(n_components=9).fit(planar_bursts(10, 20)[1])
-
-
-def test_fewer_components_than_tangents():
-    with pytest.raises(
-        BurstError, match=r"n_components = 1 cannot hold bursts that span k = 2 directions; use n_components=2 or more"
-    ):
-        tiny_loca(n_components=1, intrinsic_dim=2).fit(planar_bursts(40, 20)[1])
-    with pytest.raises(BurstError, match="n_components = 1 cannot hold bursts that span k = 2"):
-        tiny_loca(n_components=1, burst_std=1.0).fit(smooth_statistics(40)[1])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_fewer_components_than_the_spectra_show(seed):
-    """k is sought up to n_components only; that half of every burst lies beyond it must be said one way or another."""
-    with pytest.raises((BurstError, TrustWarning)):  # warnings are errors here
-        tiny_loca(n_components=1, max_iter=200).fit(planar_bursts(100, 100, seed=seed)[1])
-
-
-def test_an_intrinsic_dimension_that_the_statistics_do_not_have():
-    with pytest.raises(BurstError, match="intrinsic_dim = 1, but the BurstStatistics have k = 2"):
-        tiny_loca(intrinsic_dim=1).fit(smooth_statistics(40)[1])
-
-
-def test_too_few_bursts_are_left_for_training():
-    with pytest.raises(ValueError, match="validation_fraction"):
-        tiny_loca(validation_fraction=0.9).fit(planar_bursts(12, 20)[1])
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"n_components": 0}, r"n_components must be a whole number of at least 1, or .auto.; got 0"),
-        ({"n_components": 2.0}, r"n_components must be a whole number of at least 1, or .auto.; got 2.0"),
-        ({"n_components": True}, r"n_components must be a whole number of at least 1, or .auto.; got True"),
-        ({"n_components": "two"}, r"n_components must be a whole number of at least 1, or .auto.; got 'two'"),
-        ({"intrinsic_dim": 0}, "intrinsic_dim must be a whole number of at least 1, or None; got 0"),
-        ({"intrinsic_dim": 4}, "intrinsic_dim must be a whole number from 1 to D = 3; got 4"),
-        ({"solver": "adam"}, "solver must be one of fast, paper; got 'adam'"),
-        ({"max_iter": 0}, "max_iter must be a whole number of at least 1, or None; got 0"),
-        ({"max_iter": 1.5}, "max_iter must be a whole number of at least 1, or None; got 1.5"),
-        ({"tol": 1}, r"tol must be in \[0, 1\), or None; got 1"),
-        ({"tol": np.nan}, r"tol must be in \[0, 1\), or None; got nan"),
-        ({"validation_fraction": 1.0}, r"validation_fraction must be in \[0, 1\); got 1.0"),
-        ({"validation_fraction": None}, r"validation_fraction must be in \[0, 1\); got None"),
-        ({"activation": "relu"}, "activation must be one of elu, leaky_relu, sigmoid, softplus, tanh; got 'relu'"),
-        ({"decoder_activation": "relu"}, "activation must be one of elu, .*; got 'relu'"),
-        ({"hidden_layers": (8, 0)}, r"hidden_layers must be whole numbers of at least 1; got \(8, 0\)"),
-        ({"measurement_noise": -1.0}, 'measurement_noise must be None, "estimate" or a number ≥ 0; got -1.0'),
-        ({"device": "mps"}, "the fast solver needs float64, which MPS lacks"),
-        ({"random_state": "seed"}, "cannot be used to seed"),
-    ],
-)
-def test_parameters_that_cannot_be(options, words):
-    with pytest.raises(ValueError, match=words):
-        tiny_loca(**options).fit(planar_bursts(40, 20)[1])
-
-
-@pytest.mark.parametrize("solver", ["fast", "paper"])
-@pytest.mark.parametrize(
-    "modules", [{"encoder": nn.Linear(3, 3)}, {"encoder": nn.Linear(2, 2)}, {"decoder": nn.Linear(2, 2)}], ids=str
-)
-def test_modules_of_the_wrong_size_are_refused_before_training(modules, solver):
-    name = next(iter(modules))
-    with pytest.raises(ValueError, match=name):
-        tiny_loca(solver=solver, **modules).fit(planar_bursts(40, 20)[1])
-
-
 # -- what the fit says of itself --------------------------------------------------------------------------------
 
 
@@ -620,90 +390,6 @@ def test_noise_is_removed_when_asked():
     assert size[None] < 0.93
     assert size["estimate"] == pytest.approx(1, abs=0.04)
     assert size[0.005] == pytest.approx(1, abs=0.04)
-
-
-# -- scikit-learn's own checks ----------------------------------------------------------------------------------
-
-
-class RowLOCA(LOCA):
-    """LOCA for scikit-learn's checks, whose data are rows: each becomes a burst of four points along the first axis.
-
-    The checks like their rows in separate clusters, which LOCA refuses, so a wave first spreads them over a cube.
-    """
-
-    def fit(self, X, y=None):
-        return super().fit(self._bursts(X))
-
-    def transform(self, X):
-        return super().transform(self._spread(X))
-
-    def score(self, X, y=None):
-        return super().score(self._bursts(X))
-
-    @staticmethod
-    def _spread(X):
-        rows = np.asarray(X)
-        with np.errstate(invalid="ignore"):
-            return np.sin(7.0 * rows) if rows.dtype.kind in "fiu" else rows
-
-    def _bursts(self, X):
-        rows = self._spread(X)
-        if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-            return rows
-        return rows[:, None] + np.array([-0.1, -0.05, 0.05, 0.1])[:, None] * np.eye(1, rows.shape[1])
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
-        return tags
-
-
-ROWS = RowLOCA(n_components=1, intrinsic_dim=1, burst_std=1.0, hidden_layers=(3,), max_iter=2, random_state=0)
-CHECKS = list(estimator_checks_generator(ROWS))
-NOT_RUN = {"check_array_api_input": "needs array-api-strict and a switch set before SciPy is imported"}
-# name: (why it fails, what it says)
-EXPECTED_FAILURES = {
-    "check_n_features_in_after_fitting": ("the argument is the paper's Y, not X", "does not check for consistency"),
-    "check_complex_data": ("complex bursts are refused by their dtype", "dtype complex128; expected real numbers"),
-    "check_dtype_object": ("bursts of dtype object are refused, never converted", "bursts has dtype object"),
-    "check_estimators_nan_inf": ("the message says which burst has nan", "doesn't check for NaN and inf in fit"),
-    "check_estimator_sparse_tag": ("a sparse matrix is no array of bursts", "didn't raise the appropriate error"),
-    "check_estimator_sparse_array": ("a sparse matrix is no array of bursts", "fail gracefully on sparse data"),
-    "check_estimator_sparse_matrix": ("a sparse matrix is no array of bursts", "fail gracefully on sparse data"),
-    "check_estimators_empty_data_messages": (
-        "the message gives the shape (N, M, D)",
-        r"\(12, 4, 0\): there is nothing",
-    ),
-    "check_fit2d_1sample": ("the message counts bursts, not samples", "there are 1 bursts; at least 10 are needed"),
-}
-
-
-def check_name(check):
-    return check.func.__name__
-
-
-def test_the_number_of_checks():
-    names = [check_name(check) for _, check in CHECKS]
-    assert len(names) == 47
-    assert set(NOT_RUN) | set(EXPECTED_FAILURES) <= set(names)
-
-
-@pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # two iterations make no good fit
-@pytest.mark.parametrize(
-    ("estimator", "check"),
-    [
-        pytest.param(estimator, check, id=f"{i}-{check_name(check)}")
-        for i, (estimator, check) in enumerate(CHECKS)
-        if check_name(check) not in NOT_RUN
-    ],
-)
-def test_scikit_learn(estimator, check):
-    if check_name(check) not in EXPECTED_FAILURES:
-        check(estimator)
-        return
-    _, words = EXPECTED_FAILURES[check_name(check)]
-    with pytest.raises((AssertionError, ValueError), match=words):  # one that passes fails here
-        check(estimator)
 
 
 # -- what a fresh eye found -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Local statistics, what the spectra tell, and neighbours: against naive twins, and under what must not matter."""
+"""Means, tangents and residuals of bursts, against np.cov and eigh."""
 
 import numpy as np
 import pytest
@@ -6,35 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import (
-    latent_bursts,
-    linear_map,
+    curved_bursts,
     naive_statistics,
     outer,
     planar_bursts,
-    planar_statistics,
     random_rotation,
 )
-from pyloca import datasets
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import (
     BurstStatistics,
     JointMahalanobis,
-    _graph,
-    burst_std_from_spectra,
-    intrinsic_dim_from_spectra,
     mahalanobis_graph,
-    noise_from_spectra,
 )
 
 SEEDS = st.integers(0, 10_000)
-
-
-def curved_bursts(n=40, m=20, dim=4, seed=0):
-    """Bursts of a bent surface, all of whose D covariance eigenvalues are positive and apart."""
-    _, clouds = latent_bursts(n, m, 2, 0.1, seed)
-    mix = np.random.RandomState(seed + 1).standard_normal((2, dim))
-    return np.sin(2 * clouds @ mix) + clouds[..., :1] ** 2
 
 
 def assert_statistics_match(statistics, bursts, k):
@@ -355,236 +341,3 @@ def test_the_order_of_points_and_of_bursts_does_not_matter(seed):
     known = {frozenset(edge) for edge in zip(first.heads.tolist(), first.tails.tolist(), strict=True)}
     found = {frozenset(order[list(edge)].tolist()) for edge in zip(second.heads, second.tails, strict=True)}
     assert found == known
-
-
-# -- σ, k and noise from the spectra ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dim_over", [0, 1, 4, 16])
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_k_of_a_plane(k, dim_over):
-    _, bursts = planar_bursts(60, 30, k, k=k, dim=k + dim_over)
-    assert BurstStatistics.from_bursts(bursts).intrinsic_dim == k
-
-
-@pytest.mark.parametrize("dim", [6, 20])
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_k_of_a_plane_with_noise(k, dim):
-    _, bursts = planar_bursts(60, 60, k, k=k, dim=dim)
-    noise = 3e-4 * np.random.RandomState(0).standard_normal(bursts.shape)
-    assert BurstStatistics.from_bursts(bursts + noise).intrinsic_dim == k
-
-
-@pytest.mark.parametrize("dim", [8, 20])
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_k_of_a_smooth_surface_without_noise(k, dim):
-    """Curvature, its square and so on fall by as much as the rounding floor does: the first fall is k."""
-    _, clouds = latent_bursts(60, 60, k, 0.01, k)
-    assert BurstStatistics.from_bursts(np.sin(clouds @ linear_map(k, dim, k))).intrinsic_dim == k
-
-
-def test_a_dead_channel_does_not_change_k():
-    _, clouds = latent_bursts(60, 60, 2, 0.01, 0)
-    roll = np.stack([clouds[..., 0], clouds[..., 1], clouds[..., 0] ** 2], axis=2)
-    dead = np.concatenate([roll, np.full((60, 60, 1), 7.0)], axis=2)
-    assert BurstStatistics.from_bursts(roll).intrinsic_dim == 2
-    assert BurstStatistics.from_bursts(dead).intrinsic_dim == 2
-
-
-@pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi"])
-def test_k_of_the_papers_data(name):
-    data = getattr(datasets, name)()
-    assert BurstStatistics.from_bursts(data.bursts).intrinsic_dim == data.intrinsic_dim
-
-
-def test_k_with_fewer_points_than_dimensions():
-    _, bursts = planar_bursts(60, 6, dim=17)
-    assert BurstStatistics.from_bursts(bursts).intrinsic_dim == 2
-
-
-def test_k_that_bursts_are_too_short_to_show():
-    _, bursts = planar_bursts(60, 3, dim=17)
-    with pytest.raises(BurstError, match="no noise floor is visible"):
-        BurstStatistics.from_bursts(bursts)
-
-
-def test_max_dim_bounds_k():
-    _, bursts = planar_bursts(60, 30, k=4, dim=8)
-    with pytest.raises(BurstError, match="span more than n_components = 3"):
-        BurstStatistics.from_bursts(bursts, max_dim=3)
-    assert BurstStatistics.from_bursts(bursts, max_dim=4).intrinsic_dim == 4
-
-
-def test_k_from_spectra_by_hand():
-    def of(*values, n_features=None, max_dim=None):
-        n_features = n_features or len(values)
-        return intrinsic_dim_from_spectra(np.tile(values, (5, 1)), n_features, max_dim or n_features)
-
-    assert of(3.0, 2.0, 1e-5) == 2
-    assert of(3.0, 2.0, 1.0) == 3  # no floor: all are tangent
-    assert of(3.0, 0.1) == 2  # a factor of 30 is stretching
-    assert of(3.0, 1e-3) == 1
-    assert of(3.0, 2.0, 1e-5, 1e-6, 1e-7, n_features=9) == 2
-    with pytest.raises(BurstError, match="Take more points a burst or give intrinsic_dim"):
-        of(3.0, 2.0, n_features=9)
-
-
-def test_the_median_burst_decides():
-    spectra = np.tile([1.0, 0.8, 1e-6], (11, 1))
-    spectra[:5] = [1.0, 0.8, 0.7]
-    assert intrinsic_dim_from_spectra(spectra, 3, 3) == 2
-
-
-def test_burst_std_is_the_median_of_the_first_eigenvalue():
-    assert burst_std_from_spectra(np.array([[4.0, 1.0], [9.0, 2.0], [100.0, 3.0]])) == 3.0
-    X, clouds = latent_bursts(400, 200, 1, 0.03, 0)
-    assert X.shape == (400, 1)
-    spectra = BurstStatistics.from_bursts(clouds @ random_rotation(3, 0)[:1], 1).spectra
-    assert burst_std_from_spectra(spectra) == pytest.approx(0.03, rel=0.01)
-
-
-def noisy_bursts(n, m, k, dim, std, noise, seed=0):
-    """Latent clouds (n, m, k), and bursts (n, m, dim) of an isometric measurement with noise of the instrument."""
-    _, clouds = latent_bursts(n, m, k, std, seed)
-    bursts = clouds @ random_rotation(dim, seed)[:k]
-    return clouds, bursts + noise * np.random.RandomState(seed + 1).standard_normal(bursts.shape)
-
-
-def test_planted_noise_is_found_and_removed():
-    noise = 0.002
-    _, bursts = noisy_bursts(200, 400, 2, 10, 0.01, noise)
-    raw = BurstStatistics.from_bursts(bursts, 2)
-    assert raw.spectra.mean() == pytest.approx(1e-4 + noise**2, rel=0.01)
-    for option in (noise, "estimate"):
-        clean = BurstStatistics.from_bursts(bursts, 2, measurement_noise=option)
-        assert clean.noise_variance == pytest.approx(noise**2, rel=0.02)
-        # the two leading directions of 400 points lean towards the noise of the eight others
-        np.testing.assert_allclose(clean.spectra, raw.spectra - clean.noise_variance * (1 + 8 / 399), rtol=1e-10)
-        np.testing.assert_allclose(clean.residuals, raw.residuals - 8 * clean.noise_variance, atol=0.3 * 8 * noise**2)
-        assert np.all(clean.residuals >= 0)
-        frames = np.einsum("nki,nki->nk", clean.frames()[0], raw.frames()[0])
-        np.testing.assert_allclose(frames, 1, atol=1e-10)  # directions stay
-    assert raw.without_noise(None) is raw
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("m", "k", "dim", "std"), [(6, 2, 17, 0.05), (20, 2, 50, 0.01), (20, 3, 50, 0.02), (100, 1, 5, 0.01)]
-)
-def test_noise_of_short_bursts_in_many_dimensions_is_unbiased(m, k, dim, std, seed):
-    """With M near k the tangents swallow k of M − 1 degrees of freedom of the noise; the estimate knows that."""
-    noise = 0.002
-    clouds, bursts = noisy_bursts(2000, m, k, dim, std, noise, seed)
-    clean = BurstStatistics.from_bursts(bursts, k, measurement_noise="estimate")
-    assert clean.noise_variance == pytest.approx(noise**2, rel=0.04)
-    raw, pure = BurstStatistics.from_bursts(bursts, k), BurstStatistics.from_bursts(clouds, k)
-    # the tangents' variance, too, is that of the noise-free bursts; before the removal it was visibly more
-    excess = noise**2 * k * (1 + (dim - k) / (m - 1))
-    assert clean.spectra.sum(axis=1).mean() == pytest.approx(pure.spectra.sum(axis=1).mean(), abs=0.1 * excess)
-    assert raw.spectra.sum(axis=1).mean() - pure.spectra.sum(axis=1).mean() == pytest.approx(excess, rel=0.1)
-
-
-def test_noise_of_known_covariances_does_not_lean():
-    """Counts are infinite there: a covariance s² I + A Aᵀ gives back A Aᵀ exactly."""
-    A = linear_map(2, 6, 0)
-    covariances = np.tile(A.T @ A + 0.01 * np.eye(6), (12, 1, 1))
-    statistics = BurstStatistics.from_covariances(np.zeros((12, 6)), covariances, 2)
-    for option in (0.1, "estimate"):
-        clean = statistics.without_noise(option)
-        assert clean.noise_variance == pytest.approx(0.01)
-        np.testing.assert_allclose(outer(clean.tangents), np.tile(A.T @ A, (12, 1, 1)), atol=1e-12)
-        np.testing.assert_allclose(clean.residuals, 0, atol=1e-12)
-
-
-def test_noise_by_hand():
-    traces = np.array([1.0, 3.0, 50.0])
-    assert noise_from_spectra(traces, np.full(3, np.inf), 5, 2) == 1.0
-    assert noise_from_spectra(traces, np.full(3, 5.0), 5, 2) == 2.0  # half of 4 degrees of freedom are the tangents'
-    assert noise_from_spectra(traces, np.array([5.0, 11.0, 3.0]), 5, 2) == pytest.approx((2 + 3.75) / 2 / 3)
-    with pytest.raises(BurstError, match="all D = 2 directions are tangent"):
-        noise_from_spectra(np.ones(3), np.full(3, 10.0), 2, 2)
-
-
-def test_noise_of_the_shortest_bursts_cannot_be_seen():
-    _, bursts = planar_bursts(20, 3, dim=5)
-    with pytest.raises(BurstError, match="cannot be estimated from bursts of 3 points: k = 2 tangents take all"):
-        BurstStatistics.from_bursts(bursts, 2, measurement_noise="estimate")
-    BurstStatistics.from_bursts(bursts, 2, measurement_noise=1e-9)  # but it can be given
-
-
-@pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf, "guess"])
-def test_bad_noise_is_refused(noise):
-    with pytest.raises(BurstError, match="measurement_noise must be"):
-        BurstStatistics.from_bursts(curved_bursts(), 2, measurement_noise=noise)
-
-
-def test_noise_that_leaves_nothing_is_refused_by_name():
-    _, bursts = planar_bursts(40, 20)
-    bursts[11] = bursts[11].mean(axis=0) + 1e-3 * (bursts[11] - bursts[11].mean(axis=0))
-    with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) has a tangent of variance"):
-        BurstStatistics.from_bursts(bursts, 2, measurement_noise=1e-3)
-
-
-# -- distances and neighbours -----------------------------------------------------------------------------------
-
-
-def naive_joint_mahalanobis(statistics):
-    """½ (y_i − y_j)ᵀ (P_i + P_j) (y_i − y_j) with the metric matrices written out."""
-    metrics = []
-    for tangents in statistics.tangents:
-        values = np.square(tangents).sum(axis=1)
-        directions = tangents / np.sqrt(values)[:, None]
-        off = np.eye(tangents.shape[1]) - directions.T @ directions
-        metrics.append((directions.T / values) @ directions + off / values.min())
-    n = len(statistics)
-    out = np.zeros((n, n))
-    for i in range(n):
-        for j in range(n):
-            step = statistics.means[i] - statistics.means[j]
-            out[i, j] = 0.5 * step @ (metrics[i] + metrics[j]) @ step
-    return out
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_joint_mahalanobis_against_explicit_metrics(k):
-    statistics = BurstStatistics.from_bursts(curved_bursts(n=25), k)
-    expected = naive_joint_mahalanobis(statistics)
-    metric = JointMahalanobis(statistics)
-    np.testing.assert_allclose(metric.squared(np.arange(25)), expected, rtol=1e-9, atol=1e-9 * expected.max())
-    np.testing.assert_allclose(metric.squared(np.array([7, 2])), expected[[7, 2]], rtol=1e-9, atol=1e-9)
-
-
-def test_distance_is_the_latent_distance_when_the_measurement_is_linear():
-    X, statistics = planar_statistics(50, k=3, dim=5)
-    latent = np.square(X[:, None] - X).sum(axis=2)
-    np.testing.assert_allclose(JointMahalanobis(statistics).squared(np.arange(50)), latent, atol=1e-12)
-
-
-def test_sheets_that_pass_near_each_other_are_apart():
-    """Two lines 1.5 spacings apart: along the line is nearer than across, unless a step across costs nothing."""
-    along = np.tile(np.arange(10.0), 2)
-    points = np.stack([along, np.repeat([0.0, 1.5], 10)], axis=1)
-    statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (20, 1, 1)))
-    graph = mahalanobis_graph(statistics, 2)
-    inner = (graph.heads % 10 > 0) & (graph.heads % 10 < 9) & (graph.tails % 10 > 0) & (graph.tails % 10 < 9)
-    assert np.all((graph.heads < 10) == (graph.tails < 10), where=inner)
-    np.testing.assert_allclose(JointMahalanobis(statistics).squared(np.array([0]))[0, 10], 1.5**2)
-
-
-@pytest.mark.parametrize("slab", [1, 100, 1 << 18])
-@pytest.mark.parametrize("n_neighbors", [1, 5, 29, 100])
-def test_graph_against_brute_force(n_neighbors, slab, monkeypatch):
-    monkeypatch.setattr(_graph, "SLAB", slab)
-    statistics = BurstStatistics.from_bursts(curved_bursts(n=30), 2)
-    graph = mahalanobis_graph(statistics, n_neighbors)
-    squared = naive_joint_mahalanobis(statistics)
-    np.fill_diagonal(squared, np.inf)
-    expected = set()
-    for i in range(30):
-        for j in np.argsort(squared[i])[: min(n_neighbors, 29)]:
-            expected.add((min(i, int(j)), max(i, int(j))))
-    edges = list(zip(graph.heads.tolist(), graph.tails.tolist(), strict=True))
-    assert graph.n_nodes == 30
-    assert len(edges) == len(set(edges))
-    assert set(edges) == expected
-    np.testing.assert_allclose(graph.lengths, np.sqrt(squared[graph.heads, graph.tails]), rtol=1e-8)

@@ -1,0 +1,87 @@
+"""Bursts that are larger than memory."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from pyloca.bursts import Bursts, open_bursts
+
+
+def test_a_sparse_file_of_64_gigabytes_opens_and_reads_in_parts(tmp_path):
+    path = tmp_path / "huge.npy"
+    shape = (500_000, 800, 20)
+    file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=shape)
+    file[499_999, 799] = np.arange(20)
+    del file
+    tracemalloc.start()
+    bursts = open_bursts(path)
+    rows, block = next(bursts.blocks())
+    last = bursts[499_990:][9]
+    held = bursts.split(1e-5, seed=0)[1].to_array()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(bursts) == 500_000
+    assert block.shape == (len(rows), 800, 20)
+    assert block.size <= 1 << 22
+    np.testing.assert_array_equal(last[-1], np.arange(20))
+    assert held.shape == (5, 800, 20)
+    assert peak < 200e6
+
+
+def test_a_whole_pass_holds_one_chunk_at_a_time(tmp_path):
+    path = tmp_path / "large.npy"
+    np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(4000, 1000, 20)).flush()
+    bursts = open_bursts(path)
+    tracemalloc.start()
+    seen = sum(len(rows) for rows, _ in bursts.blocks())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seen == 4000
+    assert peak < 100e6  # the file has 320 MB, and 640 MB as float64
+
+
+def test_changes_to_a_private_map_survive_a_pass(tmp_path):
+    """Mode "c" keeps what was written in memory only; pages of it must not be given back."""
+    np.save(tmp_path / "b.npy", np.zeros((50, 40, 30)))
+    array = np.load(tmp_path / "b.npy", mmap_mode="c")
+    array[:] = 1
+    list(Bursts(array).blocks(1200))
+    assert array.min() == 1
+
+
+FIT = """
+import sys
+from pathlib import Path
+from pyloca import LOCA
+from pyloca.inspection import inspect_bursts
+
+def peak():  # kilobytes; getrusage would begin at what the parent holds
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+
+before = peak()
+print(inspect_bursts(sys.argv[1]).intrinsic_dim)
+LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=260).fit(sys.argv[1])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in other ways elsewhere")
+def test_a_file_is_inspected_and_fitted_in_much_less_memory_than_it_has(tmp_path):
+    """What is mapped and read counts as resident until it is given back."""
+    path = tmp_path / "large.npy"
+    random = np.random.RandomState(0)
+    file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(200, 4000, 40))  # 256 MB
+    waves = random.standard_normal((2, 40))
+    for i, x in enumerate(random.uniform(size=(200, 2))):
+        file[i] = np.cos((x + 0.01 * random.standard_normal((4000, 2))) @ waves)
+    file.flush()
+    command = [sys.executable, "-W", "ignore", "-c", FIT, str(path)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=environment)
+    k, grown = map(int, done.stdout.split())  # kilobytes
+    assert k == 2
+    assert grown * 1024 < 0.7 * path.stat().st_size
