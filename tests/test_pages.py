@@ -215,6 +215,12 @@ def test_far_from_all_bursts_the_page_says_so(open_page, report):
     )
 
 
+def test_a_place_that_the_encoder_does_not_find_again_is_not_believed(open_page):
+    """Random networks are no inverse of each other."""
+    chromium = open_page(play(random_model(), np.random.RandomState(0).standard_normal((500, 3))))
+    assert "the encoder takes this measurement elsewhere" in line(chromium, "trust")
+
+
 @pytest.mark.parametrize("tail", [False, True])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_every_network_runs_in_the_page_as_in_python(activation, tail, open_page):

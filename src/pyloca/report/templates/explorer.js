@@ -196,17 +196,23 @@ class MeasurementExplorer extends Explorer {
     this.y = this.decode(this.z);
     this.back = this.encode(this.y);
     const [burst, away] = nearest(this.points, this.z);
+    const off = distance(this.z, this.back);
     const outside = away > FAR * this.data.spacing;
-    this.strength = outside ? FADED : 1;
-    this.lines.trust.classList.toggle("outside", outside);
+    const lost = off > FAR * this.data.spacing;
+    this.strength = outside || lost ? FADED : 1;
+    this.lines.trust.classList.toggle("outside", outside || lost);
     const times = number(Number((away / this.data.spacing).toPrecision(2)));
     const far = `${this.unit(number(away))} away (${times} × their usual spacing)`;
     const next = away === 0 ? `this is ${this.name(burst)}` : `nearest is ${this.name(burst)}, ${far}`;
     this.say({
       z: this.unit(vector(this.z)),
       y: this.measured(),
-      back: `encoder of it: ${vector(this.back)}, ${this.unit(number(distance(this.z, this.back)))} off`,
-      trust: outside ? `outside the data: ${next}. Nothing was measured here.` : `inside the data: ${next}`,
+      back: `encoder of it: ${vector(this.back)}, ${this.unit(number(off))} off`,
+      trust: outside
+        ? `outside the data: ${next}. Nothing was measured here.`
+        : lost
+          ? `inside the data, but the encoder takes this measurement elsewhere: do not believe it; ${next}`
+          : `inside the data: ${next}`,
     });
     this.redraw();
   }
