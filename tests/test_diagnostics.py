@@ -21,9 +21,11 @@ from pyloca.diagnostics import (
     agreement,
     diagnose,
     diagnose_fit,
+    embedding_fault,
     lost_bursts,
     overlapping,
     shuffle_test,
+    whitening,
 )
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
@@ -189,6 +191,14 @@ def test_a_planted_fault_is_refused(name, word, fewer_bursts):
     data = faults.FAULTS[name](0)
     with pytest.raises(BurstError, match=word):
         LOCA(2, burst_std=data.burst_std).fit(data.bursts)
+
+
+@pytest.mark.parametrize(("share", "fault"), [(0.05, ""), (0.2, "torn"), (0.6, "")])
+def test_a_torn_embedding_has_lost_many_bursts_but_not_most(share, fault):
+    _, statistics = planar_statistics(100)
+    white = whitening(linear_encoder(), statistics, 1.0)
+    losses = np.where(np.arange(100) < 100 * share, 5.0, white.losses)
+    assert embedding_fault(dataclasses.replace(white, losses=losses), statistics, 1.0) == fault
 
 
 def test_tangents_that_the_fit_left_out_are_not_called_noise():

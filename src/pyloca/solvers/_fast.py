@@ -127,9 +127,12 @@ class _FastSolver:
 
     def _encode(self, network: nn.Module, trained: BurstStatistics, resumed: State | None) -> _Encoder:
         """Train an encoder from one start after the other until one has no fault; if all have, the best of them."""
+        fault = ""
         for attempt, start in enumerate(self._starts(trained, resumed)):
             if resumed is not None and attempt < resumed.numbers["attempt"]:
                 continue
+            if fault:
+                self._give_up(fault)
             self.descent.numbers["attempt"] = attempt
             size = float(np.sqrt(np.square(start.positions).mean()))
             if self.encoder is not None:
@@ -147,7 +150,6 @@ class _FastSolver:
                 self.encoder = tried
                 break
             self.encoder = min(self.encoder, tried, key=lambda encoder: encoder.score)
-            self._give_up(fault)
         assert self.encoder is not None
         return self.encoder
 
