@@ -1,8 +1,11 @@
 """σ, k and d from the bursts themselves."""
 
+import pickle
+
 import numpy as np
 import pytest
 from benchmarks.unseen import smooth_map, swiss_roll_with_hole
+from sklearn.base import clone
 
 from helpers import planar_bursts
 from pyloca import LOCA, Bursts, datasets
@@ -149,3 +152,14 @@ def test_auto(make, d):
     model = LOCA("auto", burst_std=data.burst_std, hidden_layers=(15,), random_state=0).fit(data.bursts)
     assert model.n_components_ == d
     assert model.transform(data.Y).shape == (len(data.Y), d)
+
+
+def test_estimates_can_be_parameters_that_are_cloned_and_pickled():
+    _, bursts = planar_bursts(60, 20)
+    sigma, k = estimate_burst_std(bursts), estimate_intrinsic_dim(bursts)
+    copied = clone(LOCA(2, burst_std=sigma, intrinsic_dim=k))
+    assert (copied.burst_std, copied.intrinsic_dim) == (sigma, k)
+    for value, name in ((sigma, "samples"), (k, "spectrum")):
+        again = pickle.loads(pickle.dumps(value))
+        assert again == value and type(again) is type(value)
+        np.testing.assert_array_equal(getattr(again, name), getattr(value, name))

@@ -65,6 +65,9 @@ class BurstStd(float):
         number.standard_error, number.known_scale, number.samples = standard_error, known_scale, samples
         return number
 
+    def __getnewargs__(self) -> tuple[float, float, bool, Array]:  # type: ignore[override]
+        return float(self), self.standard_error, self.known_scale, self.samples  # so that scikit-learn can clone it
+
     def plot(self) -> Figure:
         """Draw what single bursts say."""
         from pyloca.plots import plot_burst_std
@@ -93,6 +96,9 @@ class IntrinsicDim(int):
         number = super().__new__(cls, value)
         number.confidence, number.spectrum, number.growth = confidence, spectrum, growth
         return number
+
+    def __getnewargs__(self) -> tuple[int, float, Array, Array]:  # type: ignore[override]
+        return int(self), self.confidence, self.spectrum, self.growth  # so that scikit-learn can clone it
 
     def plot(self) -> Figure:
         """Draw the spectrum and where the tangents end."""
