@@ -22,6 +22,7 @@ from pyloca.diagnostics import (
     diagnose,
     diagnose_fit,
     embedding_fault,
+    largest_gap,
     lost_bursts,
     overlapping,
     shuffle_test,
@@ -199,6 +200,48 @@ def test_a_torn_embedding_has_lost_many_bursts_but_not_most(share, fault):
     white = whitening(linear_encoder(), statistics, 1.0)
     losses = np.where(np.arange(100) < 100 * share, 5.0, white.losses)
     assert embedding_fault(dataclasses.replace(white, losses=losses), statistics, 1.0) == fault
+
+
+def disc(n, inner=0.0, seed=0):
+    random = np.random.RandomState(seed)
+    angle, radius = random.uniform(0, 2 * np.pi, n), np.sqrt(random.uniform(inner**2, 1, n))
+    return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def test_a_hole_is_found_where_it_is():
+    gap = largest_gap(np.add(disc(1500, inner=0.5), [3.0, 0.0]))
+    assert np.linalg.norm(np.subtract(gap.centre, [3.0, 0.0])) < 0.05
+    assert gap.radius == pytest.approx(0.5, abs=0.05)
+    assert "nothing was measured within 0.5" in str(gap)
+    line = np.concatenate([np.linspace(0, 1, 100), np.linspace(2, 3, 100)])[:, None]
+    assert largest_gap(line).centre == pytest.approx((1.5,)) and largest_gap(line).radius == pytest.approx(0.5)
+    cube = np.random.RandomState(0).uniform(size=(3000, 3))
+    gap = largest_gap(cube[np.abs(cube - 0.5).max(axis=1) > 0.45])
+    assert gap is not None and np.abs(np.array(gap.centre) - 0.5).max() < 0.1
+
+
+@pytest.mark.parametrize("n", [30, 300, 3000])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_random_points_have_no_wide_gap(n, d):
+    assert largest_gap(np.random.RandomState(n + d).uniform(size=(n, d))) is None
+
+
+def test_no_gap_is_looked_for_where_there_is_no_sense_in_it():
+    assert largest_gap(np.random.RandomState(0).uniform(size=(100, 4))) is None
+    assert largest_gap(np.zeros((100, 2))) is None
+    assert largest_gap(np.linspace(0, 1, 100)[:, None] * [1.0, 2.0]) is None
+
+
+def test_the_round_trip_is_told_as_a_part_of_the_data(mushroom):
+    data, model = mushroom
+    means = model._read_like(data.bursts)[1].means
+    errors = np.linalg.norm(model.inverse_transform(model.transform(means)) - means, axis=1)
+    errors /= np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())
+    found = diagnose(model, data.bursts)
+    assert found.round_trip == pytest.approx((np.median(errors), errors.max()))
+    assert f"round trip       {np.median(errors):.2%}" in str(found)
+    held_out = errors[model.validation_indices_]
+    assert model.diagnostics_.round_trip == pytest.approx((np.median(held_out), held_out.max()))
 
 
 def test_tangents_that_the_fit_left_out_are_not_called_noise():

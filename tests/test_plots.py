@@ -6,10 +6,12 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 from scipy.stats import wishart
+from torch import nn
 
-from helpers import random_rotation
+from helpers import linear_map, planar_statistics, random_model, random_rotation
 from pyloca import datasets
 from pyloca.demo import EXAMPLES
 from pyloca.diagnostics import Agreement, ShuffleTest
@@ -17,6 +19,7 @@ from pyloca.plots import (
     COLOURS,
     overview,
     plot_distances,
+    plot_ellipses,
     plot_errors,
     plot_map,
     plot_training,
@@ -24,7 +27,7 @@ from pyloca.plots import (
     png,
     style,
 )
-from pyloca.plots._figures import _projection, _round_up, _spread
+from pyloca.plots._figures import _projection, _round_up, spread_rows
 from pyloca.selection import ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
@@ -136,13 +139,13 @@ def test_no_pyplot_and_no_display():
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
 
 
-def test_shown_bursts_are_few_and_spread():
+def test_shown_bursts_are_few_andspread_rows():
     X = np.random.RandomState(0).uniform(size=(300, 2))
-    rows = _spread(X, 10)
+    rows = spread_rows(X, 10)
     assert len(set(rows)) == len(rows) == 10
     gaps = np.linalg.norm(X[rows][:, None] - X[rows], axis=2)[np.triu_indices(10, 1)]
     assert gaps.min() > 0.1
-    assert len(_spread(X[:3], 10)) == 3
+    assert len(spread_rows(X[:3], 10)) == 3
 
 
 def test_measurements_of_many_dimensions_are_projected():
@@ -203,6 +206,38 @@ def test_the_curve_of_sampling_is_the_law_of_the_losses():
     edges, heights = axes.patches[-1].get_data().edges, axes.patches[-1].get_data().values
     expected = np.interp(np.sqrt(edges[1:] * edges[:-1]), *curve.get_data())
     np.testing.assert_allclose(heights[1:-1], expected[1:-1], atol=0.006)
+
+
+def test_ellipses_of_an_isometry_are_circles_of_one_size():
+    _, statistics = planar_statistics(200)
+    model = random_model()
+    model.encoder_ = nn.Linear(3, 2, dtype=torch.float64)
+    model.encoder_.weight.data = torch.tensor(np.linalg.pinv(linear_map(2, 3, 0)).T)
+    model.burst_std_, model.intrinsic_dim_ = 1.0, 2
+    figure = plot_ellipses(model, statistics)
+    *ellipses, sigma = figure.axes[0].patches
+    assert 100 <= len(ellipses) <= 120
+    for ellipse in ellipses:
+        assert (ellipse.width, ellipse.height) == pytest.approx((sigma.width, sigma.height))
+    model.encoder_.weight.data *= torch.tensor([[2.0], [1.0]])
+    *ellipses, sigma = plot_ellipses(model, statistics).axes[0].patches
+    assert {round(e.width / e.height, 6) for e in ellipses} == {2.0}
+    assert {round(abs(e.angle) % 180, 6) for e in ellipses} == {0.0}  # along the first coordinate
+
+
+def test_one_coordinate_has_no_ellipses():
+    model = random_model(d=1)
+    model.burst_std_, model.intrinsic_dim_ = 1.0, 1
+    with pytest.raises(ValueError, match="has a length and no ellipse"):
+        plot_ellipses(model, planar_statistics(50, k=1)[1])
+
+
+def test_a_restart_is_marked():
+    fit = [{"stage": "fit encoder", "iteration": i, "loss": 1.0} for i in (50, 100)]
+    again = [{"stage": "whiten", "iteration": i, "loss": 1.0, "validation_loss": 1.0} for i in (150, 200)]
+    figure = plot_training([*fit, {"stage": "restart: folded", "iteration": 100}, *again])
+    words = {text.get_text(): text.get_rotation() for text in figure.axes[0].texts}
+    assert words == {"fit encoder": 0, "restart: folded": 90, "whiten": 0}
 
 
 def test_training_lines_end_with_their_stage():

@@ -209,7 +209,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.embedding_ = apply_rows(self.encoder_, statistics.means, d)
         held_out = validation if len(validation) else np.arange(len(statistics))
         self.diagnostics_ = diagnose_fit(
-            self.encoder_, statistics, sigma, held_out, bursts=raw, restarts=solution.restarts
+            self.encoder_,
+            statistics,
+            sigma,
+            held_out,
+            decoder=self.decoder_,
+            bursts=raw,
+            restarts=solution.restarts,
         )
         self.trust_scale_ = TrustScale.calibrate(
             self.encoder_,

@@ -2,12 +2,13 @@
 
 from pyloca.diagnostics._agreement import Agreement, agreement
 from pyloca.diagnostics._checks import CURED, MANY_APART, embedding_fault, lost_bursts, overlapping, sample_rows
-from pyloca.diagnostics._diagnose import diagnose, diagnose_fit
+from pyloca.diagnostics._diagnose import diagnose, diagnose_fit, round_trip_errors
+from pyloca.diagnostics._gaps import Gap, largest_gap
 from pyloca.diagnostics._neighborhood import Neighborhood, as_large_as_the_data
 from pyloca.diagnostics._null import ShuffleTest, shuffle_test
 from pyloca.diagnostics._report import Diagnostics, Finding
 from pyloca.diagnostics._trust import TrustScale
-from pyloca.diagnostics._whitening import Whitening, whitening
+from pyloca.diagnostics._whitening import Whitening, push, whitening
 
 __all__ = [
     "CURED",
@@ -15,6 +16,7 @@ __all__ = [
     "Agreement",
     "Diagnostics",
     "Finding",
+    "Gap",
     "Neighborhood",
     "ShuffleTest",
     "TrustScale",
@@ -24,8 +26,11 @@ __all__ = [
     "diagnose",
     "diagnose_fit",
     "embedding_fault",
+    "largest_gap",
     "lost_bursts",
     "overlapping",
+    "push",
+    "round_trip_errors",
     "sample_rows",
     "shuffle_test",
     "whitening",

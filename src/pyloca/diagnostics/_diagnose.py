@@ -10,12 +10,16 @@ from torch import nn
 
 from pyloca.bursts import Bursts
 from pyloca.diagnostics._causes import Fit, find_causes
+from pyloca.diagnostics._gaps import largest_gap
 from pyloca.diagnostics._model import FittedModel
 from pyloca.diagnostics._report import Diagnostics
 from pyloca.diagnostics._whitening import whitening
 from pyloca.geometry import BurstStatistics
+from pyloca.networks import apply_rows
 
-__all__ = ["diagnose", "diagnose_fit"]
+__all__ = ["diagnose", "diagnose_fit", "round_trip_errors"]
+
+Array = NDArray[np.float64]
 
 FEW = 30  # bursts that have no neighbourhoods to speak of
 
@@ -26,7 +30,7 @@ def diagnose(model: FittedModel, bursts: Any) -> Diagnostics:
     The same checks as in ``model.diagnostics_``, with figures of all these bursts.
     """
     raw, statistics = model._read_like(bursts)
-    return diagnose_fit(model.encoder_, statistics, model.burst_std_, bursts=raw)
+    return diagnose_fit(model.encoder_, statistics, model.burst_std_, decoder=model.decoder_, bursts=raw)
 
 
 def diagnose_fit(
@@ -35,6 +39,7 @@ def diagnose_fit(
     burst_std: float,
     held_out: NDArray[np.int64] | None = None,
     *,
+    decoder: nn.Module | None = None,
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
 ) -> Diagnostics:
@@ -51,7 +56,20 @@ def diagnose_fit(
         (float(low), float(high)),
         find_causes(fit) if len(statistics) >= FEW else (),
         restarts,
+        None if decoder is None else _round_trip(decoder, statistics.means, white.embedding, rows),
+        largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         white.losses,
         white.p_values,
         white.conditions,
     )
+
+
+def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Array:
+    """‖γ(ρ(μ_i)) − μ_i‖ as a part of the data's size (root mean square distance from its centre), (N,)."""
+    size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
+    return np.asarray(np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1) / size)
+
+
+def _round_trip(decoder: nn.Module, means: Array, embedding: Array, rows: NDArray[np.int64]) -> tuple[float, float]:
+    errors = round_trip_errors(decoder, means, embedding)
+    return float(np.median(errors[rows])), float(errors[rows].max())

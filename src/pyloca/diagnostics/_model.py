@@ -18,6 +18,7 @@ class FittedModel(Protocol):
     """A fitted `LOCA`."""
 
     encoder_: nn.Module
+    decoder_: nn.Module
     burst_std_: float
     n_components_: int
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca.diagnostics._gaps import Gap
+
 __all__ = ["Diagnostics", "Finding"]
 
 Array = NDArray[np.float64]
@@ -27,8 +29,8 @@ class Finding:
     Attributes
     ----------
     name : str
-        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "large_bursts",
-        "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
+        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "more_tangents",
+        "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
     message : str
         What is wrong, the number that says so, and what to do.
     bursts : tuple of int
@@ -56,6 +58,11 @@ class Diagnostics:
         Reasons not to believe the fit, the most likely cause first; empty when there is none.
     restarts : tuple of str
         What was wrong with each start that the solver gave up before this one.
+    round_trip : (float, float)
+        Median and largest error of burst means that went through encoder and decoder, as parts of the data's size.
+    gap : Gap
+        The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
+        (d > k or d > 3).
     losses, p_values, conditions : (N,)
         Whitening loss of every burst, its probability by sampling alone, and the ratio of its longest stretch to its
         shortest: maps to draw over the embedding.
@@ -67,6 +74,8 @@ class Diagnostics:
     stretch: tuple[float, float]
     findings: tuple[Finding, ...] = ()
     restarts: tuple[str, ...] = ()
+    round_trip: tuple[float, float] | None = None
+    gap: Gap | None = None
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -91,7 +100,8 @@ class Diagnostics:
     def to_dict(self) -> dict[str, Any]:
         """All but the arrays, as JSON has it."""
         facts = {name: value for name, value in vars(self).items() if name not in self.ARRAYS}
-        return facts | {"findings": [vars(finding) for finding in self.findings]}
+        gap = None if self.gap is None else vars(self.gap)
+        return facts | {"findings": [vars(finding) for finding in self.findings], "gap": gap}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any], **arrays: Array) -> Diagnostics:
@@ -99,7 +109,14 @@ class Diagnostics:
         findings = tuple(
             Finding(str(f["name"]), str(f["message"]), tuple(int(i) for i in f["bursts"])) for f in facts["findings"]
         )
-        lists = {"stretch": tuple(facts["stretch"]), "restarts": tuple(facts["restarts"]), "findings": findings}
+        lists: dict[str, Any] = {name: tuple(facts[name]) for name in ("stretch", "restarts")}
+        # files of earlier versions have no such facts
+        round_trip, gap = facts.get("round_trip"), facts.get("gap")
+        lists |= {
+            "findings": findings,
+            "round_trip": None if round_trip is None else tuple(round_trip),
+            "gap": None if gap is None else Gap(tuple(gap["centre"]), gap["radius"], gap["spacing"]),
+        }
         return cls(**(facts | lists | arrays))
 
     def __str__(self) -> str:
@@ -108,6 +125,11 @@ class Diagnostics:
             f"sampling alone leaves {self.sampling_floor:.3g})",
             f"local stretch    {self.stretch[0]:.3f} to {self.stretch[1]:.3f} (5 % and 95 % of all directions)",
         ]
+        if self.round_trip is not None:
+            middle, most = self.round_trip
+            lines.append(f"round trip       {middle:.2%} of the size of the data (median), {most:.2%} (worst burst)")
+        if self.gap is not None:
+            lines.append(f"largest gap      {self.gap}")
         if len(self.p_values):
             worst = ", ".join(str(i) for i in self.suspects[:5])
             lines.append(

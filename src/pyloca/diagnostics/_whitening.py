@@ -14,7 +14,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
 from pyloca.objectives import likelihood_pushed, sampling_floor
 
-__all__ = ["Whitening", "whitening"]
+__all__ = ["Whitening", "push", "whitening"]
 
 Array = NDArray[np.float64]
 
@@ -106,7 +106,13 @@ def _bartlett(counts: Array | float, k: int) -> Array:
 
 
 def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Whitening:
-    """Push the tangents of `statistics` through `encoder`."""
+    """Push the bursts of `statistics` through `encoder` and see how white they are."""
+    embedding, pushed = push(encoder, statistics, burst_std)
+    return Whitening.from_pushed(embedding, pushed, statistics.counts)
+
+
+def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Tensor]:
+    """Means (N, d) and tangents T (N, k, d), in units of σ, of bursts after the `encoder`."""
     dtype = next(encoder.parameters()).dtype
     values, tangents = [], []
     with torch.no_grad():
@@ -117,4 +123,4 @@ def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float)
             embedded, pushed = pushforward(encoder, means, scaled)
             values.append(embedded.double().numpy())
             tangents.append(pushed.double())  # (n, k, d)
-    return Whitening.from_pushed(np.concatenate(values), torch.cat(tangents), statistics.counts)
+    return np.concatenate(values), torch.cat(tangents)

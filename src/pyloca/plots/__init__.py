@@ -21,7 +21,15 @@ from pyloca.plots._figures import (
     png,
     style,
 )
-from pyloca.plots._fit import MOST_AXES, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
+from pyloca.plots._fit import (
+    MOST_AXES,
+    plot_ellipses,
+    plot_errors,
+    plot_map,
+    plot_spectrum,
+    plot_training,
+    plot_whitening,
+)
 
 __all__ = [
     "COLOURS",
@@ -33,6 +41,7 @@ __all__ = [
     "plot_comparison",
     "plot_component_selection",
     "plot_distances",
+    "plot_ellipses",
     "plot_errors",
     "plot_inspection",
     "plot_intrinsic_dim",

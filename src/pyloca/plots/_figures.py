@@ -35,6 +35,7 @@ __all__ = [
     "plot_distances",
     "plot_inspection",
     "png",
+    "spread_rows",
     "style",
 ]
 
@@ -140,7 +141,7 @@ def overview(data: Dataset, encode: Callable[[Array], Array], scene: Scene, note
         if "transmitters" in data.extras:
             left, up = data.extras["transmitters"].T
             latent.scatter(left, up, s=40, zorder=6, **TRANSMITTER)
-        for row in _spread(data.X, SHOWN_BURSTS):
+        for row in spread_rows(data.X, SHOWN_BURSTS):
             burst = data.bursts[int(row)]  # (M, D)
             _draw_ellipse(latent, data.X[row], scene.enlarge * scene.burst_radius * np.eye(2))
             _draw_burst(measured, project(burst), factor, scene.enlarge)
@@ -292,7 +293,7 @@ def _add_legend(figure: Figure, scene: Scene, has_transmitters: bool) -> None:
     )
 
 
-def _spread(X: Array, n: int) -> NDArray[np.int64]:
+def spread_rows(X: Array, n: int) -> NDArray[np.int64]:
     """Rows of n points that stand for all of them."""
     centres = KMeans(min(n, len(X)), n_init=1, random_state=0).fit(X).cluster_centers_
     return np.unique(np.square(X[:, None] - centres).sum(axis=2).argmin(axis=0))

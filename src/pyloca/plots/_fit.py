@@ -9,15 +9,21 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
-from pyloca.plots._figures import COLOURS, SEQUENTIAL, draw_spectrum, style
+from pyloca.diagnostics import push, sample_rows, whitening
+from pyloca.estimator import LOCA
+from pyloca.networks import apply_rows
+from pyloca.plots._figures import COLOURS, SEQUENTIAL, draw_spectrum, spread_rows, style
 
-__all__ = ["MOST_AXES", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
+__all__ = ["MOST_AXES", "plot_ellipses", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
 
 Array = NDArray[np.float64]
 
@@ -25,6 +31,7 @@ MOST_POINTS = 50_000  # beyond, dots would only hide each other: hexagons with t
 MOST_AXES = 4  # coordinates whose pairs are drawn
 HEXAGONS = 120  # in a row
 SIZE = (5.0, 4.2)  # of a single panel, in inches
+ELLIPSES, LONGEST = 120, 2.5  # drawn; a stretch beyond is cut
 LABEL_WIDTH = 0.11  # of a stage, as a part of the axis
 
 
@@ -54,6 +61,42 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
         if isinstance(norm, LogNorm):
             _label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
         bar.set_label(label)
+    return figure
+
+
+def plot_ellipses(model: LOCA, bursts: Any) -> Figure:
+    """Bursts after the encoder, some of them as ellipses in the first two coordinates, many times enlarged.
+
+    Where the embedding is an isometry they are circles of one size, that of the dashed one.
+    """
+    statistics = model._read_like(bursts)[1]
+    Z = apply_rows(model.encoder_, statistics.means, model.n_components_)
+    if Z.shape[1] < 2:
+        raise ValueError("a burst in one coordinate has a length and no ellipse; draw diagnostics_.losses instead.")
+    dots = sample_rows(len(Z), MOST_POINTS // 10)
+    apart, first = np.unique(Z[dots, :2], axis=0, return_index=True)  # a collapsed embedding has copies
+    rows = dots[first[spread_rows(apart, ELLIPSES)]]
+    white = whitening(model.encoder_, statistics[rows], model.burst_std_)
+    _, pushed = push(model.encoder_, statistics[rows], model.burst_std_)  # (n, k, d)
+    places = Z[rows, :2]
+    radius = 0.4 * float(np.median(cKDTree(places).query(places, 2)[0][:, 1])) if len(rows) > 1 else 1.0
+    norm = Normalize(1, max(1.5, float(np.quantile(white.conditions, 0.95))))
+    colours = ScalarMappable(norm, SEQUENTIAL)
+    with style():
+        figure = Figure(figsize=(SIZE[0], _height(Z)), layout="constrained")
+        axes = figure.subplots()
+        axes.scatter(Z[dots, 0], Z[dots, 1], color="#CCCCCC", s=2, linewidths=0, zorder=0)
+        for place, tangents, condition in zip(places, pushed.numpy()[:, :, :2], white.conditions, strict=True):
+            _, lengths, directions = np.linalg.svd(tangents, full_matrices=False)
+            lengths, angle = np.resize([*lengths, 0], 2), np.degrees(np.arctan2(directions[0, 1], directions[0, 0]))
+            wide, high = 2 * radius * np.minimum(lengths, LONGEST)
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": colours.to_rgba(condition), "linewidth": 1.3}
+            axes.add_patch(Ellipse((place[0], place[1]), wide, high, angle=float(angle), **look))
+        corner = Z[:, :2].min(axis=0) - 1.5 * radius
+        axes.add_patch(Ellipse((corner[0], corner[1]), 2 * radius, 2 * radius, fill=False, linestyle="--"))
+        axes.annotate("σ", (corner[0] + 1.4 * radius, corner[1]), va="center", fontsize=9)
+        axes.set(aspect="equal", xlabel="$z_0$", ylabel="$z_1$")
+        figure.colorbar(colours, ax=axes, label="longest / shortest axis", extend="max")
     return figure
 
 

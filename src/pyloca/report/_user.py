@@ -14,12 +14,21 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca.bursts import Bursts, open_bursts
-from pyloca.diagnostics import Diagnostics, diagnose_fit, whitening
+from pyloca.diagnostics import Diagnostics, diagnose_fit, round_trip_errors, whitening
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
-from pyloca.plots import MOST_AXES, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening, png
+from pyloca.plots import (
+    MOST_AXES,
+    plot_ellipses,
+    plot_errors,
+    plot_map,
+    plot_spectrum,
+    plot_training,
+    plot_whitening,
+    png,
+)
 from pyloca.report._explorer import explorer
 from pyloca.report._page import Figure, Page, Section, Table, versions
 
@@ -93,6 +102,7 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
 
 
 def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
+    raw: Bursts | None = None
     if isinstance(bursts, BurstStatistics):
         statistics = model._read_like(bursts)[1]
         spectrum = np.median(statistics.spectra, axis=0)
@@ -108,11 +118,14 @@ def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
     loss, floors, stretch = white.losses, white.floors, white.stretches
     if np.median(loss) < NOT_RANDOM * np.median(floors):
         floors = np.zeros_like(floors)
-    size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
-    error = np.linalg.norm(model.inverse_transform(Z) - means, axis=1) / size
+    error = round_trip_errors(model.decoder_, means, Z)
     same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
     held_out = model.validation_indices_ if same else None
-    checked = model.diagnostics_ if same else diagnose_fit(model.encoder_, statistics, model.burst_std_)
+    checked = (
+        model.diagnostics_
+        if same
+        else diagnose_fit(model.encoder_, statistics, model.burst_std_, decoder=model.decoder_, bursts=raw)
+    )
     return _Findings(model, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
 
 
@@ -154,6 +167,7 @@ def _overview(found: _Findings) -> Section:
         ("… of which sampling explains", _floor_words(found, checked.sampling_floor)),
         ("local stretch, 5 % to 95 %", f"{checked.stretch[0]:.3f} to {checked.stretch[1]:.3f}"),
         ("reconstruction error, median", f"{_percent(np.median(found.error))} of the size of the data"),
+        *([] if checked.gap is None else [("largest gap", str(checked.gap).capitalize())]),
         ("training", f"{model.n_iter_:,} iterations, {'converged' if model.converged_ else 'did not converge'}"),
     ]
     paragraphs = (
@@ -211,6 +225,7 @@ def _whitening(found: _Findings) -> Section:
                 "Whitening loss of every burst"
                 + (", in units of what sampling leaves on average." if found.sampled else "."),
             ),
+            *_ellipses(found),
             _figure(
                 plot_map(found.Z, score, label, log=True),
                 "Map of the embedded bursts, coloured by their whitening loss.",
@@ -219,6 +234,19 @@ def _whitening(found: _Findings) -> Section:
             ),
         ),
     )
+
+
+def _ellipses(found: _Findings) -> list[Figure]:
+    if found.Z.shape[1] < 2:
+        return []
+    return [
+        _figure(
+            plot_ellipses(found.model, found.statistics),
+            "Some bursts after the encoder, drawn as ellipses on the embedding.",
+            "Some bursts after the encoder, many times enlarged. Round ones of the size of the dashed circle are as "
+            "they should be; where long ones lie side by side, distances are wrong that way.",
+        )
+    ]
 
 
 def _worst(found: _Findings, score: Array) -> Table:
