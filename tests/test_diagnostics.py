@@ -147,7 +147,7 @@ def test_in_words():
     assert lines[0].startswith("whitening loss   0.636 (median 0.636; sampling alone leaves 0)")
     assert lines[1].startswith("local stretch    0.500 to 1.000")
     assert lines[2] == "suspect bursts   0 of 50 that sampling does not explain"
-    assert lines[3] == "restarted        a first fit was folded and was given up"
+    assert lines[3] == "restarted        once, from another alignment (before it: folded)"
     assert lines[4].startswith("WARNING          bursts are not white")
     assert "Not knowable from bursts" in str(found)
     assert all(len(line) <= 110 for line in lines)

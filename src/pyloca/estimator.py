@@ -30,6 +30,7 @@ from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem
 __all__ = ["LOCA"]
 
 MIN_TRAINING = 8  # bursts that are left to train on
+_SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that another d may cure
 
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
 
@@ -162,9 +163,17 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "a fit with a checkpoint needs random_state, a whole number: it can only go on as it began."
             )
         raw, statistics = self._read(bursts)
-        d = self._choose_dimensions(raw, statistics)
-        known = self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
-        sigma = statistics.burst_std(known)
+        d, compared = self._choose_dimensions(raw, statistics)
+        self._train(raw, statistics, d, checkpoint)
+        if self.n_components == "auto" and not compared and _SHAPE & {f.name for f in self.diagnostics_.findings}:
+            better = self._compare_dimensions(raw, statistics)  # the alignment found it flat, and the fit did not
+            if better != d:
+                self._train(raw, statistics, better, None)
+
+    def _train(
+        self, raw: Bursts | None, statistics: BurstStatistics, d: int, checkpoint: str | os.PathLike[str] | None
+    ) -> None:
+        sigma = statistics.burst_std(self._known_std(raw))
         random = check_random_state(self.random_state)
         train, validation = split_indices(len(statistics), self.validation_fraction, random)
         if len(train) < MIN_TRAINING:
@@ -224,12 +233,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.embedding_[train],
         )
         if solution.unfinished:
+            decoder = (
+                "was cut short" if solution.unfinished == "decode" else "is not trained: inverse_transform gives noise"
+            )
             self.diagnostics_ = self.diagnostics_.with_finding(
                 Finding(
                     "unfinished",
                     f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after "
-                    f"{self.n_iter_} iterations: the decoder is not trained, and inverse_transform gives noise. "
-                    "Allow more iterations.",
+                    f"{self.n_iter_} iterations. The decoder {decoder}. Allow more iterations.",
                 )
             )
 
@@ -285,18 +296,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if module is not None and not isinstance(module, nn.Module):
                 raise ValueError(f"{option} must be an instance of torch.nn.Module, or None; got {module!r}.")
 
-    def _choose_dimensions(self, raw: Bursts | None, statistics: BurstStatistics) -> int:
+    def _choose_dimensions(self, raw: Bursts | None, statistics: BurstStatistics) -> tuple[int, bool]:
+        """d, and whether it was chosen by comparing fits."""
         k = statistics.intrinsic_dim
         if self.n_components == "auto":
-            from pyloca.selection import select_n_components, suggest_n_components
+            from pyloca.selection import suggest_n_components
 
-            sigma = raw.burst_std if raw is not None and self.burst_std is None else self.burst_std
-            if suggest_n_components(statistics, burst_std=sigma) == k:
-                return k
-            settings = self.get_params(deep=False) | {"burst_std": sigma, "verbose": 0, "callbacks": ()}
-            for name in ("n_components", "intrinsic_dim", "measurement_noise"):  # the statistics have the last two
-                del settings[name]
-            return select_n_components(statistics, **settings).n_components
+            if suggest_n_components(statistics, burst_std=self._known_std(raw)) == k:
+                return k, False
+            return self._compare_dimensions(raw, statistics), True
         d = int(self.n_components)
         if d < k:
             raise BurstError(
@@ -309,7 +317,18 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"n_components = {d} is more than {len(statistics)} bursts of intrinsic dimension k = {k} can ask for; "
                 f"use at most {enough}."
             )
-        return d
+        return d, False
+
+    def _compare_dimensions(self, raw: Bursts | None, statistics: BurstStatistics) -> int:
+        from pyloca.selection import select_n_components
+
+        settings = self.get_params(deep=False) | {"burst_std": self._known_std(raw), "verbose": 0, "callbacks": ()}
+        for name in ("n_components", "intrinsic_dim", "measurement_noise"):  # the statistics have the last two
+            del settings[name]
+        return select_n_components(statistics, **settings).n_components
+
+    def _known_std(self, raw: Bursts | None) -> float | None:
+        return self.burst_std if raw is None or self.burst_std is not None else raw.burst_std
 
     def _check_modules(self, n_features: int, d: int) -> None:
         """Modules of the user's own must map (n, D) to (n, d) and back; seen on two points before any training."""

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
-from pyloca.diagnostics import Neighborhood, as_large_as_the_data
+from pyloca.diagnostics import Neighborhood, as_large_as_the_data, uneven_units
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstSpectra, BurstStatistics, burst_std_from_spectra
+from pyloca.geometry import BurstSpectra, BurstStatistics
 
 __all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
 
@@ -98,7 +98,7 @@ def inspect_bursts(
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals
     off = float(np.median(statistics.residuals / total))
-    sigma = burst_std_from_spectra(spectra) if bursts.burst_std is None else bursts.burst_std
+    sigma = statistics.burst_std(bursts.burst_std)
     positions, strain, apart = None, np.nan, ""
     try:
         alignment = align(statistics, k, burst_std=sigma)
@@ -107,7 +107,8 @@ def inspect_bursts(
         apart = str(error)
     near = Neighborhood(statistics)
     outliers = tuple(int(i) for i in near.rows[near.giants])
-    faults = [as_large_as_the_data(statistics), near.unrelated(), near.crossing(), near.uneven_size()]
+    checks = (near.unrelated, near.crossing, near.uneven_size)
+    faults = [uneven_units(bursts, k), as_large_as_the_data(statistics), *(check() for check in checks)]
     counts = bursts.counts
     remarks = [*([apart] if apart else []), *(fault.message for fault in faults if fault is not None)]
     rough = float(1 / np.sqrt(2 * (np.median(counts) - 1)))

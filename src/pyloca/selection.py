@@ -114,7 +114,7 @@ class ComponentSelection:
     Attributes
     ----------
     n_components : int
-        The smallest d that no larger candidate betters on held-out bursts.
+        The smallest d that no larger candidate betters on held-out bursts; one whose fit has no finding, if there is.
     intrinsic_dim : int
     candidates : tuple of int
     losses, excess : (n,)
@@ -167,6 +167,8 @@ def estimate_burst_std(
     if pairs is None or distances is None:
         if pairs is not None or distances is not None:
             raise ValueError("give pairs and distances together, or neither.")
+        if n_components is not None:
+            raise ValueError("n_components is for the alignment that known distances need; give pairs and distances.")
         samples = np.sqrt(statistics.spectra[:, 0])
         sigma = statistics.burst_std()
         spread = 1.4826 * float(np.median(np.abs(samples - sigma)))
@@ -235,8 +237,8 @@ def select_n_components(
     """Fit d = k..k + 3 (or `candidates`) and choose the smallest that no other betters on held-out bursts.
 
     This is the paper's quantity, the held-out whitening loss against its sampling floor, compared burst by burst: d is
-    enough when no candidate is better by more than ``2.5`` standard errors, and by a tenth. `parameters` go to `LOCA`;
-    `n_jobs` fits run at a time, as in scikit-learn.
+    enough when no candidate is better by more than ``2.5`` standard errors, and by a tenth. Fits with a finding are
+    passed over where there is one without. `parameters` go to `LOCA`; `n_jobs` fits run at a time, as in scikit-learn.
     """
     raw = bursts if isinstance(bursts, BurstStatistics) else _raw(bursts)
     statistics = _statistics(raw, intrinsic_dim)
@@ -258,7 +260,9 @@ def select_n_components(
     errors = (losses - losses[best]).std(axis=1) / np.sqrt(len(rows))
     enough = means - means[best] <= np.maximum(ERRORS * errors, MATERIAL_PART * means[best] + MATERIAL)
     hint = suggest_n_components(statistics, burst_std=burst_std)
-    chosen = ds[int(np.argmax(enough))]
+    # Bursts do not see a fold; the checks of the fit do.
+    sound = np.array([not models[d].diagnostics_.findings for d in ds])
+    chosen = ds[int(np.argmax(enough & sound if np.any(enough & sound) else enough))]
     return ComponentSelection(chosen, k, ds, means, means - float(floors.mean()), errors, hint, models)
 
 

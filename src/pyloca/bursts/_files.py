@@ -56,7 +56,7 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
     return open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
 
 
-def save_bursts(bursts: Bursts, path: str | os.PathLike[str]) -> Path:
+def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet; the file appears whole or not at all.
 
     Every number is read back as it was, in float64.
@@ -65,7 +65,7 @@ def save_bursts(bursts: Bursts, path: str | os.PathLike[str]) -> Path:
     if path.suffix.lower() not in WRITERS:
         raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
     buffer = io.BytesIO()
-    WRITERS[path.suffix.lower()](bursts, buffer)
+    WRITERS[path.suffix.lower()](Bursts(bursts), buffer)
     return write_atomically(path, buffer.getvalue())
 
 

@@ -38,7 +38,7 @@ def report(
     """
     require("jinja2", "report")
     require("matplotlib", "report")
-    writable(output)
+    writable(output, ".html", ".htm")
     from pyloca import LOCA
     from pyloca._files import write_atomically
     from pyloca.cli._tables import read_bursts

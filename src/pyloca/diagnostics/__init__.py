@@ -8,6 +8,7 @@ from pyloca.diagnostics._neighborhood import Neighborhood, as_large_as_the_data
 from pyloca.diagnostics._null import ShuffleTest, shuffle_test
 from pyloca.diagnostics._report import Diagnostics, Finding
 from pyloca.diagnostics._trust import TrustScale
+from pyloca.diagnostics._units import uneven_units
 from pyloca.diagnostics._whitening import Whitening, push, whitening
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "round_trip_errors",
     "sample_rows",
     "shuffle_test",
+    "uneven_units",
     "whitening",
 ]

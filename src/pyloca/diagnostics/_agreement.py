@@ -97,6 +97,7 @@ def _embed(model: FittedModel, statistics: BurstStatistics, rows: NDArray[np.int
     fresh = clone(model).set_params(
         measurement_noise=None,
         verbose=0,
+        callbacks=(),
         intrinsic_dim=None,
         solver="fast",
         burst_std=model.burst_std_,

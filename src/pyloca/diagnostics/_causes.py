@@ -5,8 +5,9 @@ The threshold of each lies between what clean data and planted faults show (``py
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from pyloca.bursts import Bursts
 from pyloca.diagnostics._checks import (
     COLLAPSED,
     CURED,
+    FEW,
+    LEAST_LOST,
     MANY_APART,
     lost_bursts,
     overlapping,
@@ -25,6 +28,7 @@ from pyloca.diagnostics._checks import (
 )
 from pyloca.diagnostics._neighborhood import Neighborhood, as_large_as_the_data
 from pyloca.diagnostics._report import Finding
+from pyloca.diagnostics._units import uneven_units
 from pyloca.diagnostics._whitening import Whitening
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
@@ -43,6 +47,7 @@ NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest 
 POOR, SIGNIFICANT = 0.01, 4.0
 STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
 SAME = 0.2  # part of the excess loss that may be left when one factor explains it
+OFF, OFF_MEDIANS, SOME_OFF = 0.15, 8.0, 0.005  # round trip of a burst off the surface; part of such bursts
 PROBE = 200  # bursts whose points are looked at again
 
 
@@ -55,6 +60,7 @@ class Fit:
     encoder: nn.Module
     white: Whitening
     bursts: Bursts | None  # raw ones, when they were given
+    round_trip: Array | None = None  # error of each burst mean, as a part of the data's size
 
     @property
     def k(self) -> int:
@@ -69,28 +75,41 @@ class Fit:
 
 def find_causes(fit: Fit) -> tuple[Finding, ...]:
     """The reason not to believe `fit`, or none: causes before symptoms, for one cause has many symptoms."""
+    plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
+    if len(fit.statistics) < FEW:
+        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
+    return _first(plain) or _first_beside_neighbors(fit)
+
+
+def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
     near = Neighborhood(fit.statistics, fit.white)
     symptoms = _Symptoms(fit, near)
-    for cause in (
-        lambda: _collapsed(fit),
-        lambda: _few_points(fit),
-        lambda: _as_large_as_the_data(fit),
-        lambda: _noise(fit),
-        lambda: _scale(fit),
-        near.unrelated,
-        near.crossing,
-        symptoms.curved,
-        near.outliers,
-        near.uneven_size,
-        lambda: _bent(fit),
-        symptoms.uneven_shape,
-        symptoms.folded,
-        symptoms.poor_fit,
-    ):
+    return _first(
+        [
+            near.unrelated,
+            near.crossing,
+            symptoms.curved,
+            near.outliers,
+            partial(_off_surface, fit),
+            near.uneven_size,
+            partial(_bent, fit),
+            symptoms.uneven_shape,
+            symptoms.folded,
+            partial(_poor, fit),
+        ]
+    )
+
+
+def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...]:
+    for cause in causes:
         found = cause()
         if found is not None:
             return (found,)
     return ()
+
+
+def _units(fit: Fit) -> Finding | None:
+    return None if fit.bursts is None else uneven_units(fit.bursts, fit.k)
 
 
 def _few_points(fit: Fit) -> Finding | None:
@@ -181,6 +200,24 @@ def _bent(fit: Fit) -> Finding | None:
     )
 
 
+def _off_surface(fit: Fit) -> Finding | None:
+    """Bursts that lie where no others do: the decoder does not lead back to them."""
+    if fit.round_trip is None:
+        return None
+    errors = fit.round_trip
+    off = np.flatnonzero(errors > max(OFF, OFF_MEDIANS * float(np.median(errors))))
+    if len(off) < LEAST_LOST or len(off) < SOME_OFF * len(errors):
+        return None
+    off = off[np.argsort(-errors[off], kind="stable")]
+    return Finding(
+        "outliers",
+        f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
+        f"decoder misses them by {OFF:.0%} of the data's size and more), such as bursts "
+        f"{', '.join(str(i) for i in off[:5])}. Look at them, and fit again without them.",
+        tuple(int(i) for i in off),
+    )
+
+
 def _collapsed(fit: Fit) -> Finding | None:
     squeezed = float(np.median(fit.white.stretches[:, -1]))
     if squeezed >= COLLAPSED:
@@ -201,18 +238,15 @@ class _Symptoms:
         white = fit.white
         self.torn = torn(white)
         self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
-        self.poor = white.excess > POOR and white.excess_errors > SIGNIFICANT
-        self.worst = tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
+        self.worst = _worst(white)
 
     @property
     def seen(self) -> str:
         """The symptom in words; "" when there is none."""
         white = self.fit.white
-        if self.poor:
-            median = float(np.median(white.losses))
-            return (
-                f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
-            )
+        poor = _poor_words(white)
+        if poor:
+            return poor
         if self.apart > MANY_APART:
             return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
         return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
@@ -247,7 +281,7 @@ class _Symptoms:
     def uneven_shape(self) -> Finding | None:
         """Edges do not fit together in d dimensions, nor in one more."""
         fit = self.fit
-        if self.apart <= MANY_APART or self.flat is None or fit.d > fit.k:
+        if not self.seen or self.flat is None or fit.d > fit.k:
             return None
         sampled = 0.25 * (fit.k + 1) / (float(np.median(fit.statistics.counts)) - 1)
         excess = float(np.sqrt(max(float(np.median(self.flat.strains)) ** 2 - sampled, 0)))
@@ -273,16 +307,29 @@ class _Symptoms:
             self.worst,
         )
 
-    def poor_fit(self) -> Finding | None:
-        """Not white, and no cause is known."""
-        if not self.poor:
-            return None
-        return Finding(
-            "poor_fit",
-            f"bursts are not white: {self.seen}. The embedding is not an isometry; try more hidden units, more or "
-            "smaller bursts, or more components, and check that a burst perturbs all latent variables alike.",
-            self.worst,
-        )
+
+def _poor(fit: Fit) -> Finding | None:
+    """Not white, and no cause is known."""
+    words = _poor_words(fit.white)
+    if not words:
+        return None
+    return Finding(
+        "poor_fit",
+        f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
+        "bursts, or more components, and check that a burst perturbs all latent variables alike.",
+        _worst(fit.white),
+    )
+
+
+def _poor_words(white: Whitening) -> str:
+    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT):
+        return ""
+    median = float(np.median(white.losses))
+    return f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
+
+
+def _worst(white: Whitening) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
 
 
 def _dimensions(d: int) -> str:

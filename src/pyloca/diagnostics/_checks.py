@@ -15,6 +15,7 @@ from pyloca.geometry import BurstStatistics, JointMahalanobis
 __all__ = [
     "COLLAPSED",
     "CURED",
+    "FEW",
     "LEAST_LOST",
     "MANY_APART",
     "MANY_LOST",
@@ -38,6 +39,7 @@ APART, MANY_APART = 8.0, 0.05
 TORN = 0.1  # of the bursts lost, though the embedding does not lie on itself
 MOST = 0.5  # of the bursts lost: then it is no matter of single ones, nor of a fold
 CURED = 0.75  # strain with one more dimension, as a part of that without, at which a surface is curved
+FEW = 30  # bursts that have no neighbourhoods to speak of
 PROBE, AGAINST, NEIGHBORS = 400, 2000, 5
 
 

@@ -13,15 +13,13 @@ from pyloca.diagnostics._causes import Fit, find_causes
 from pyloca.diagnostics._gaps import largest_gap
 from pyloca.diagnostics._model import FittedModel
 from pyloca.diagnostics._report import Diagnostics
-from pyloca.diagnostics._whitening import whitening
+from pyloca.diagnostics._whitening import sampled_stretch, whitening
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import apply_rows
 
 __all__ = ["diagnose", "diagnose_fit", "round_trip_errors"]
 
 Array = NDArray[np.float64]
-
-FEW = 30  # bursts that have no neighbourhoods to speak of
 
 
 def diagnose(model: FittedModel, bursts: Any) -> Diagnostics:
@@ -48,15 +46,17 @@ def diagnose_fit(
     rows = np.arange(len(statistics)) if held_out is None else held_out
     seen = white[rows]
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
-    fit = Fit(statistics, burst_std, encoder, white, bursts)
+    errors = None if decoder is None else round_trip_errors(decoder, statistics.means, white.embedding)
+    fit = Fit(statistics, burst_std, encoder, white, bursts, errors)
     return Diagnostics(
         float(np.average(seen.losses, weights=statistics.weights[rows])),
         float(np.median(seen.losses)),
         float(seen.floors.mean()),
         (float(low), float(high)),
-        find_causes(fit) if len(statistics) >= FEW else (),
+        find_causes(fit),
         restarts,
-        None if decoder is None else _round_trip(decoder, statistics.means, white.embedding, rows),
+        None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
+        sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
         largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         white.losses,
         white.p_values,
@@ -68,8 +68,3 @@ def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Arr
     """‖γ(ρ(μ_i)) − μ_i‖ as a part of the data's size (root mean square distance from its centre), (N,)."""
     size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
     return np.asarray(np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1) / size)
-
-
-def _round_trip(decoder: nn.Module, means: Array, embedding: Array, rows: NDArray[np.int64]) -> tuple[float, float]:
-    errors = round_trip_errors(decoder, means, embedding)
-    return float(np.median(errors[rows])), float(errors[rows].max())

@@ -63,7 +63,8 @@ class Neighborhood:
             "unrelated",
             f"bursts are no more like their neighbours than like any other burst (more alike in {alike:.0%} of pairs; "
             "50 % is chance): the clouds do not belong to the places they stand at. Check that the bursts were not "
-            "shuffled, and that neighbours are near enough to be measured alike.",
+            "shuffled, that neighbours are near enough to be measured alike, and that no single points of them are far "
+            "off: a few such points give a burst a direction of their own.",
         )
 
     def _differences(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
@@ -168,7 +169,9 @@ class Neighborhood:
         return Finding(
             "outliers",
             f"{wrong.mean():.0%} of the bursts are outliers: far from white, or unlike all their neighbours, "
-            f"such as bursts {', '.join(str(i) for i in worst[:5])}. Look at them, and fit again without them.",
+            f"such as bursts {', '.join(str(i) for i in worst[:5])}. Look at them (one point that is far off spoils a "
+            "burst), and fit again without them. If they are bursts that the fit has not seen, it may be another "
+            "instrument.",
             tuple(int(i) for i in worst),
         )
 

@@ -84,7 +84,14 @@ def _shuffled(statistics: BurstStatistics, random: np.random.RandomState) -> Bur
 
 def _loss(model: FittedModel, statistics: BurstStatistics) -> float:
     # noise is already out of the statistics
-    fresh = clone(model).set_params(measurement_noise=None, verbose=0, intrinsic_dim=None, solver="fast")
+    fresh = clone(model).set_params(
+        measurement_noise=None,
+        verbose=0,
+        callbacks=(),
+        intrinsic_dim=None,
+        solver="fast",
+        n_components=model.n_components_,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca.diagnostics._checks import FEW
 from pyloca.diagnostics._gaps import Gap
 
 __all__ = ["Diagnostics", "Finding"]
@@ -18,7 +19,8 @@ Array = NDArray[np.float64]
 SUSPECT = 1e-4  # p-value of a burst that is listed
 UNKNOWABLE = (
     "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
-    "are a linear change of the coordinates; parts of the latent space with identical readings look like one part."
+    "are a linear change of the coordinates, and a size that changes slowly is often another one; parts of the latent "
+    "space with identical readings look like one part."
 )
 
 
@@ -29,8 +31,9 @@ class Finding:
     Attributes
     ----------
     name : str
-        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "more_tangents",
-        "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit", "unfinished".
+        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "units",
+        "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit",
+        "unfinished".
     message : str
         What is wrong, the number that says so, and what to do.
     bursts : tuple of int
@@ -60,6 +63,8 @@ class Diagnostics:
         What was wrong with each start that the solver gave up before this one.
     round_trip : (float, float)
         Median and largest error of burst means that went through encoder and decoder, as parts of the data's size.
+    sampling_stretch : (float, float)
+        What `stretch` would be for a perfect encoder, by sampling alone.
     gap : Gap
         The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
         (d > k or d > 3).
@@ -75,6 +80,7 @@ class Diagnostics:
     findings: tuple[Finding, ...] = ()
     restarts: tuple[str, ...] = ()
     round_trip: tuple[float, float] | None = None
+    sampling_stretch: tuple[float, float] | None = None
     gap: Gap | None = None
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -111,10 +117,11 @@ class Diagnostics:
         )
         lists: dict[str, Any] = {name: tuple(facts[name]) for name in ("stretch", "restarts")}
         # files of earlier versions have no such facts
-        round_trip, gap = facts.get("round_trip"), facts.get("gap")
+        gap = facts.get("gap")
+        pairs = {name: facts.get(name) for name in ("round_trip", "sampling_stretch")}
+        lists |= {name: None if pair is None else tuple(pair) for name, pair in pairs.items()}
         lists |= {
             "findings": findings,
-            "round_trip": None if round_trip is None else tuple(round_trip),
             "gap": None if gap is None else Gap(tuple(gap["centre"]), gap["radius"], gap["spacing"]),
         }
         return cls(**(facts | lists | arrays))
@@ -123,7 +130,8 @@ class Diagnostics:
         lines = [
             f"whitening loss   {self.whitening_loss:.3g} (median {self.median_loss:.3g}; "
             f"sampling alone leaves {self.sampling_floor:.3g})",
-            f"local stretch    {self.stretch[0]:.3f} to {self.stretch[1]:.3f} (5 % and 95 % of all directions)",
+            f"local stretch    {_range(self.stretch)} (5 % and 95 % of all directions"
+            + (")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"),
         ]
         if self.round_trip is not None:
             middle, most = self.round_trip
@@ -136,12 +144,22 @@ class Diagnostics:
                 f"suspect bursts   {len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
                 + (f" (worst: {worst})" if worst else "")
             )
-        for fault in self.restarts:
-            lines.append(f"restarted        a first fit was {fault} and was given up")
+        if self.restarts:
+            times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
+            lines.append(f"restarted        {times}, from another alignment (before it: {', '.join(self.restarts)})")
         if not self.findings:
             but = ", but look at the suspect bursts" if len(self.suspects) else ""
             lines.append(f"verdict          no fault found{but}")
+            if 0 < len(self.losses) < FEW:
+                lines.append(
+                    f"not looked at    folds, outliers, shuffled or uneven bursts: {len(self.losses)} bursts are too "
+                    "few to compare neighbours"
+                )
         for finding in self.findings:
             lines.append(f"WARNING          {finding.message}")
         lines.append(f"note             {UNKNOWABLE}")
         return "\n".join(textwrap.fill(line, 110, subsequent_indent=" " * 17) for line in lines)
+
+
+def _range(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.3f} to {ends[1]:.3f}"

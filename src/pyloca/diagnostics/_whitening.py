@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.stats import chi2, wishart
 from torch import Tensor, nn
 
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
 from pyloca.objectives import likelihood_pushed, sampling_floor
 
-__all__ = ["Whitening", "push", "whitening"]
+__all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
 
 Array = NDArray[np.float64]
 
 CHUNK = 8192
+SIMULATED = 2000  # bursts
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,16 @@ class Whitening:
             return 0.0
         points = 1 + self._freedom / floor
         return 1 / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
+
+
+def sampled_stretch(count: float, k: int) -> tuple[float, float]:
+    """5 % and 95 % quantiles of the stretches of a perfect encoder, by the sampling of bursts of `count` points."""
+    if not np.isfinite(count):
+        return 1.0, 1.0
+    degrees = max(int(count) - 1, k)
+    covariances = wishart.rvs(degrees, np.eye(k) / degrees, size=SIMULATED, random_state=0).reshape(-1, k, k)
+    low, high = np.quantile(np.sqrt(np.linalg.eigvalsh(covariances)), [0.05, 0.95])
+    return float(low), float(high)
 
 
 def _bartlett(counts: Array | float, k: int) -> Array:

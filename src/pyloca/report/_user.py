@@ -137,12 +137,20 @@ def _lead(found: _Findings, warnings: Sequence[str]) -> str:
     verdict = (
         "A check says that this result should not be believed as it stands."
         if warnings
-        else f"No check speaks against it: the encoder stretches lengths by {low:.3f} to {high:.3f} (5 % to 95 %)."
+        else f"No check speaks against it: bursts come out {low:.3f} to {high:.3f} times as long as they should "
+        f"(5 % to 95 % of all directions){_sampling_words(found.diagnostics)}."
     )
     return (
         f"{len(found.Z):,} bursts in {_plural(found.statistics.n_features, 'feature')}, brought to "
         f"{_plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
     )
+
+
+def _sampling_words(checked: Diagnostics) -> str:
+    if checked.sampling_stretch is None:
+        return ""
+    low, high = checked.sampling_stretch
+    return f", where the sampling of their points alone gives {low:.3f} to {high:.3f}"
 
 
 def _explore(found: _Findings) -> Section:
@@ -165,7 +173,10 @@ def _overview(found: _Findings) -> Section:
         ("σ, size of a burst in the coordinates", f"{model.burst_std_:.4g} ({_scale(model)})"),
         (f"whitening loss, {which}", f"{checked.whitening_loss:.3g} (median {checked.median_loss:.3g})"),
         ("… of which sampling explains", _floor_words(found, checked.sampling_floor)),
-        ("local stretch, 5 % to 95 %", f"{checked.stretch[0]:.3f} to {checked.stretch[1]:.3f}"),
+        (
+            "local stretch, 5 % to 95 %",
+            f"{checked.stretch[0]:.3f} to {checked.stretch[1]:.3f}{_sampling_words(checked)}",
+        ),
         ("reconstruction error, median", f"{_percent(np.median(found.error))} of the size of the data"),
         *([] if checked.gap is None else [("largest gap", str(checked.gap).capitalize())]),
         ("training", f"{model.n_iter_:,} iterations, {'converged' if model.converged_ else 'did not converge'}"),

@@ -109,7 +109,8 @@ class _FastSolver:
             self.descent.descend(decoding, resumed)
         except StopTraining:
             self.converged = False
-            if self.monitor.stage != "decode":
+            # A budget of the solver's own may well end in the last stage, on data without noise.
+            if self.monitor.stage != "decode" or problem.max_iter is not None:
                 unfinished = self.monitor.stage
         best = self.encoder
         assert best is not None  # there is a start, or an error before

@@ -1,0 +1,58 @@
+"""Do the features come in units so different that the large ones drown what the small ones tell?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyloca.bursts import Bursts
+from pyloca.diagnostics._checks import sample_rows
+from pyloca.diagnostics._report import Finding
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra
+
+__all__ = ["uneven_units"]
+
+PROBE = 300  # bursts
+NOISY = 3.0  # times larger, as a part of the feature's spread, that bursts are in a feature that is mostly noise
+APART = 100.0  # between the spreads of two features
+DROWNED = 30.0  # times rounder that bursts are when every feature has one spread
+
+
+def uneven_units(bursts: Bursts, k: int) -> Finding | None:
+    """Whether bursts, seen to span `k` directions, look quite another way when every feature has one spread."""
+    sample = bursts[sample_rows(len(bursts), PROBE)]
+    means = np.stack([burst.mean(axis=0) for burst in sample])
+    spread = means.std(axis=0)
+    inside = np.sqrt(np.mean([burst.var(axis=0) for burst in sample], axis=0))
+    part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
+    signal = np.flatnonzero(part < NOISY * part.min())
+    if len(signal) < 2 or spread[signal].max() < APART * spread[signal].min():
+        return None
+    raw, even = BurstSpectra.of(sample, PROBE), BurstSpectra.empty(sample.counts, len(signal))
+    for rows, block in sample.blocks():
+        even.add(rows, block[:, :, signal] / spread[signal])
+    try:
+        spanned = intrinsic_dim_from_spectra(even, len(signal))
+    except BurstError:
+        spanned = k
+    last = min(k, even.values.shape[1]) - 1
+    drowned = _ratio(raw, last) > DROWNED * _ratio(even, last)
+    if spanned <= k and not drowned:
+        return None
+    small, large = signal[np.argmin(spread[signal])], signal[np.argmax(spread[signal])]
+    because = (
+        f"in them bursts span k = {k} directions, but {spanned} when every feature has one spread"
+        if spanned > k
+        else "the large ones drown directions that only the small ones tell"
+    )
+    return Finding(
+        "units",
+        f"features have very different units: feature {small} varies by {spread[small]:.2g} and feature {large} by "
+        f"{spread[large]:.2g}, and {because}. Divide every feature by its standard deviation, and fit again.",
+    )
+
+
+def _ratio(spectra: BurstSpectra, last: int) -> float:
+    """Of the first eigenvalue to that of the last tangent."""
+    tiny = np.finfo(float).tiny
+    return float(np.median(spectra.values[:, 0] / np.maximum(spectra.values[:, last], tiny)))
