@@ -64,8 +64,14 @@ HEADER = ("what", "bar", "median", "worst", "holds", "seeds")
 
 def _commit() -> str:
     """Which code was measured; "" outside a clone."""
-    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty"]
+    root = RESULTS.parent.parent
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        head = _git(root, "rev-parse", "--short", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--", "src")
     except (OSError, subprocess.CalledProcessError):
         return ""
+    return f"{head} with changes" if changed else head
+
+
+def _git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import Bursts, open_bursts, save_bursts
 from pyloca.errors import BurstError, PylocaError
 
 
@@ -449,3 +449,8 @@ def test_a_bad_shape_in_a_file_names_the_file(tmp_path):
     np.save(tmp_path / "flat.npy", np.zeros((20, 3)))
     with pytest.raises(BurstError, match=r"flat\.npy: bursts has shape \(20, 3\)"):
         open_bursts(tmp_path / "flat.npy")
+
+
+def test_an_array_is_saved_as_bursts(tmp_path):
+    points = np.random.RandomState(0).uniform(size=(5, 4, 3))
+    np.testing.assert_array_equal(open_bursts(save_bursts(points, tmp_path / "b.csv")).to_array(), points)

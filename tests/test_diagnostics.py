@@ -1,13 +1,15 @@
 """What the bursts say of a fit, and when not to believe it."""
 
+import copy
 import dataclasses
+import json
 import warnings
 
 import numpy as np
 import pytest
 import torch
 from benchmarks import faults
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest
 from torch import nn
 
 from helpers import linear_map, planar_bursts, planar_statistics
@@ -16,6 +18,7 @@ from pyloca.bursts import Bursts
 from pyloca.diagnostics import (
     Diagnostics,
     Finding,
+    Gap,
     Whitening,
     _whitening,
     agreement,
@@ -25,7 +28,9 @@ from pyloca.diagnostics import (
     largest_gap,
     lost_bursts,
     overlapping,
+    sampled_stretch,
     shuffle_test,
+    uneven_units,
     whitening,
 )
 from pyloca.errors import BurstError
@@ -159,6 +164,11 @@ def test_to_dict_and_back():
     found = Diagnostics(1.0, 2.0, 3.0, (0.9, 1.1), (Finding("noise", "loud", (1, 2)),), ("folded",), **arrays)
     assert Diagnostics.from_dict(found.to_dict(), **arrays) == found
     assert found.warnings == ("loud",)
+    more = {"round_trip": (0.1, 0.2), "sampling_stretch": (0.8, 1.2), "gap": Gap((0.0, 1.0), 2.0, 0.1)}
+    full = dataclasses.replace(found, **more)
+    assert Diagnostics.from_dict(json.loads(json.dumps(full.to_dict())), **arrays) == full
+    old = {name: value for name, value in found.to_dict().items() if name not in more}  # as an earlier version wrote it
+    assert Diagnostics.from_dict(old, **arrays) == found
 
 
 def test_suspects_are_the_worst_first():
@@ -230,6 +240,90 @@ def test_no_gap_is_looked_for_where_there_is_no_sense_in_it():
     assert largest_gap(np.random.RandomState(0).uniform(size=(100, 4))) is None
     assert largest_gap(np.zeros((100, 2))) is None
     assert largest_gap(np.linspace(0, 1, 100)[:, None] * [1.0, 2.0]) is None
+
+
+@pytest.mark.parametrize("m", [5, 30])
+def test_what_sampling_does_to_stretches(m):
+    expected = np.sqrt(chi2.ppf([0.05, 0.95], m - 1) / (m - 1))
+    np.testing.assert_allclose(sampled_stretch(m, 1), expected, rtol=0.05)
+    _, bursts = planar_bursts(3000, m)
+    found = diagnose_fit(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), 0.01)
+    np.testing.assert_allclose(found.sampling_stretch, found.stretch, rtol=0.05)
+    assert sampled_stretch(np.inf, 2) == (1.0, 1.0)
+
+
+def test_few_bursts_are_checked_as_far_as_they_go():
+    _, bursts = planar_bursts(20, 40)
+    statistics = BurstStatistics.from_bursts(bursts, 2)
+    clean = diagnose_fit(linear_encoder(), statistics, 0.01)
+    assert not clean.findings and "20 bursts are too few to compare neighbours" in str(clean)
+    assert [f.name for f in diagnose_fit(linear_encoder((3.0, 3.0)), statistics, 0.01).findings] == ["scale"]
+    assert [f.name for f in diagnose_fit(linear_encoder((2.0, 0.5)), statistics, 0.01).findings] == ["poor_fit"]
+
+
+def test_bursts_off_the_surface_are_outliers():
+    _, bursts = planar_bursts(300, 30)
+    A = linear_map(2, 3, 0)
+    normal = np.linalg.svd(A)[2][2]
+    decoder = nn.Linear(2, 3, bias=False, dtype=torch.float64)
+    decoder.weight.data = torch.tensor(A.T)
+    encoder = linear_encoder()
+    encoder.bias.data.zero_()
+    assert not diagnose_fit(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
+    bursts[[7, 70, 170, 270]] += normal
+    found = diagnose_fit(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
+    assert [finding.name for finding in found] == ["outliers"]
+    assert sorted(found[0].bursts) == [7, 70, 170, 270] and "off the surface" in found[0].message
+
+
+SENSORS = {  # latent points (n, 2) → features
+    "pascals beside fractions": lambda x: np.stack([1e5 + 2e4 * x[:, 0] + 3e3 * x[:, 1] ** 2, 0.5 * x[:, 1]], axis=1),
+    "kelvin, volt, a small fraction": lambda x: np.stack(
+        [300 + 20 * x[:, 0] + 3 * x[:, 1] ** 2, np.sin(x[:, 0] + x[:, 1]), 5e-3 * x[:, 1]], axis=1
+    ),
+}
+
+
+def sensed(f, noise=0.0):
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(200, 2))
+    points = f((X[:, None] + 0.01 * random.standard_normal((200, 30, 2))).reshape(-1, 2)).reshape(200, 30, -1)
+    return Bursts(points + noise * random.standard_normal(points.shape))
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_units_that_drown_a_feature_are_named(name):
+    bursts = sensed(SENSORS[name])
+    k = BurstStatistics.from_bursts(bursts).intrinsic_dim
+    assert "Divide every feature by its standard deviation" in uneven_units(bursts, k).message
+    points = bursts.to_array()
+    even = Bursts(points / points.std(axis=(0, 1)))
+    assert BurstStatistics.from_bursts(even).intrinsic_dim == 2
+    assert uneven_units(even, 2) is None
+
+
+def test_small_features_that_drown_nothing_are_left_in_peace():
+    """Distant receptors hardly answer, but say nothing that near ones do not; channels of mere noise say nothing."""
+    centres = np.random.RandomState(1).uniform(-1, 2, size=(60, 2))
+
+    def receptors(x):
+        return np.exp(-np.square(x[:, None] - centres).sum(axis=2) / (2 * 0.15**2))
+
+    for bursts in (
+        sensed(receptors),
+        sensed(receptors, 1e-4),
+        sensed(lambda x: np.c_[np.sin(x @ [[1, 2], [2, -1]]), 0 * x], 1e-5),
+    ):
+        assert uneven_units(bursts, 2) is None
+
+
+def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
+    data, fitted = mushroom
+    calls = []
+    model = copy.copy(fitted).set_params(callbacks=[calls.append], n_components="auto")
+    agreement(model, data.bursts[:100], n_splits=1)
+    shuffle_test(model, data.bursts[:100], n_shuffles=1)
+    assert not calls
 
 
 def test_the_round_trip_is_told_as_a_part_of_the_data(mushroom):

@@ -404,6 +404,16 @@ def test_a_fit_without_a_decoder_says_so():
     assert "decoder is not trained" in str(model.diagnostics_)
 
 
+def test_a_decoder_that_was_cut_short_is_said_so():
+    _, bursts = planar_bursts(60, 30)
+    whole = tiny_loca(max_iter=None).fit(bursts)
+    assert whole.converged_
+    with pytest.warns(TrustWarning, match="in stage 'decode'"):
+        cut = tiny_loca(max_iter=whole.n_iter_ - 50).fit(bursts)
+    assert not cut.converged_ and [f.name for f in cut.diagnostics_.findings] == ["unfinished"]
+    assert "The decoder was cut short" in cut.diagnostics_.warnings[0]
+
+
 def test_pieces_are_named_by_the_numbers_of_the_user():
     """Held-out bursts do not shift them."""
     _, bursts = planar_bursts(100, 20)

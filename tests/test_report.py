@@ -348,6 +348,14 @@ def test_an_output_that_cannot_be_written_is_refused_first(folder, tmp_path):
     assert run("report", folder / "m.safetensors", folder / "bursts.csv").exit_code == 2
 
 
+def test_a_page_never_replaces_data_or_model(folder, tmp_path):
+    for name in ("bursts.csv", "m.safetensors"):
+        before = (folder / name).read_bytes()
+        done = run("report", folder / "m.safetensors", folder / "bursts.csv", "-o", folder / name)
+        assert done.exit_code == 2 and "expected a .html or .htm file" in done.stderr
+        assert (folder / name).read_bytes() == before
+
+
 def test_without_jinja_the_extra_is_named(folder, tmp_path):
     code = "import sys; sys.modules['jinja2'] = None; from pyloca.cli import main; main()"
     command = [sys.executable, "-c", code, "report", "m", "b", "-o", str(tmp_path / "r.html")]

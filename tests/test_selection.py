@@ -163,3 +163,18 @@ def test_estimates_can_be_parameters_that_are_cloned_and_pickled():
         again = pickle.loads(pickle.dumps(value))
         assert again == value and type(again) is type(value)
         np.testing.assert_array_equal(getattr(again, name), getattr(value, name))
+
+
+def test_sigma_alone_takes_no_dimension():
+    with pytest.raises(ValueError, match="n_components is for the alignment that known distances need"):
+        estimate_burst_std(planar_bursts(60, 20)[1], n_components=2)
+
+
+def test_a_fit_with_a_finding_is_passed_over():
+    """A circle on a line is white everywhere and folded: only the checks of the fit see that."""
+    random = np.random.RandomState(0)
+    t = random.uniform(0, 2 * np.pi, (150, 1)) + 0.03 * random.standard_normal((150, 30))
+    bursts = np.stack([np.cos(t), np.sin(t)], axis=2)
+    found = select_n_components(bursts, burst_std=0.03, candidates=[1, 2], hidden_layers=(20,))
+    assert found.models[1].diagnostics_.findings and not found.models[2].diagnostics_.findings
+    assert found.n_components == 2

@@ -9,7 +9,7 @@ from pyloca.diagnostics._null import ShuffleTest, shuffle_test
 from pyloca.diagnostics._report import Diagnostics, Finding
 from pyloca.diagnostics._trust import TrustScale
 from pyloca.diagnostics._units import uneven_units
-from pyloca.diagnostics._whitening import Whitening, push, whitening
+from pyloca.diagnostics._whitening import Whitening, push, sampled_stretch, whitening
 
 __all__ = [
     "CURED",
@@ -33,6 +33,7 @@ __all__ = [
     "push",
     "round_trip_errors",
     "sample_rows",
+    "sampled_stretch",
     "shuffle_test",
     "uneven_units",
     "whitening",
