@@ -28,7 +28,7 @@ from pyloca.plots import (
     style,
 )
 from pyloca.plots._figures import _projection, _round_up, spread_rows
-from pyloca.selection import ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
+from pyloca.selection import BurstStd, ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
 
@@ -249,6 +249,12 @@ def test_training_lines_end_with_their_stage():
     lines = plot_training(history).axes[0].get_lines()
     assert [len(line.get_xdata()) for line in lines] == [2, 3, 3]
     assert [text.get_text() for text in lines[0].axes.texts] == ["fit", "whiten"]
+
+
+def test_one_distance_has_a_picture_around_it():
+    axes = BurstStd(0.01, np.inf, True, np.array([0.01])).plot().axes[0]
+    low, high = axes.get_xlim()
+    assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title() == "σ = 0.01, by one distance alone"
 
 
 def test_choices_have_pictures():

@@ -30,10 +30,14 @@ def plot_burst_std(estimate: BurstStd) -> Figure:
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
         low, high = np.quantile(estimate.samples, [0.005, 0.995])
-        axes.hist(np.clip(estimate.samples, low, high), bins=40, color=COLOURS["sky"])
+        if low == high:  # one distance alone
+            low, high = 0.9 * low, 1.1 * high
+        axes.hist(np.clip(estimate.samples, low, high), bins=40, range=(low, high), color=COLOURS["sky"])
         axes.axvline(float(estimate), color=COLOURS["vermilion"])
         axes.set(
-            title=f"σ = {float(estimate):.4g} ± {estimate.standard_error:.1g}",
+            title=f"σ = {float(estimate):.4g} ± {estimate.standard_error:.1g}"
+            if np.isfinite(estimate.standard_error)
+            else f"σ = {float(estimate):.4g}, by one distance alone",
             xlabel="σ by one distance" if estimate.known_scale else "σ by one burst",
             ylabel="distances" if estimate.known_scale else "bursts",
         )
