@@ -12,7 +12,7 @@ from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra
 
 __all__ = ["uneven_units"]
 
-PROBE = 300  # bursts
+PROBE = 100  # bursts
 NOISY = 3.0  # times larger, as a part of the feature's spread, that bursts are in a feature that is mostly noise
 APART = 100.0  # between the spreads of two features
 DROWNED = 30.0  # times rounder that bursts are when every feature has one spread
@@ -21,9 +21,10 @@ DROWNED = 30.0  # times rounder that bursts are when every feature has one sprea
 def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     """Whether bursts, seen to span `k` directions, look quite another way when every feature has one spread."""
     sample = bursts[sample_rows(len(bursts), PROBE)]
-    means = np.stack([burst.mean(axis=0) for burst in sample])
-    spread = means.std(axis=0)
-    inside = np.sqrt(np.mean([burst.var(axis=0) for burst in sample], axis=0))
+    means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
+    for rows, block in sample.blocks():
+        means[rows], variances[rows] = block.mean(axis=1), block.var(axis=1)
+    spread, inside = means.std(axis=0), np.sqrt(variances.mean(axis=0))
     part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
     signal = np.flatnonzero(part < NOISY * part.min())
     if len(signal) < 2 or spread[signal].max() < APART * spread[signal].min():
