@@ -12,7 +12,7 @@ from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra
 
 __all__ = ["uneven_units"]
 
-PROBE = 100  # bursts
+PROBE, POINTS = 300, 100  # bursts that are looked at, and points of them
 NOISY = 3.0  # times larger, as a part of the feature's spread, that bursts are in a feature that is mostly noise
 APART = 100.0  # between the spreads of two features
 DROWNED = 30.0  # times rounder that bursts are when every feature has one spread
@@ -23,7 +23,8 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     sample = bursts[sample_rows(len(bursts), PROBE)]
     means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
     for rows, block in sample.blocks():
-        means[rows], variances[rows] = block.mean(axis=1), block.var(axis=1)
+        few = block[:, :POINTS]
+        means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1)
     spread, inside = means.std(axis=0), np.sqrt(variances.mean(axis=0))
     part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
     signal = np.flatnonzero(part < NOISY * part.min())
