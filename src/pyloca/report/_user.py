@@ -236,13 +236,13 @@ def _whitening(found: _Findings) -> Section:
                 "Whitening loss of every burst"
                 + (", in units of what sampling leaves on average." if found.sampled else "."),
             ),
-            *_ellipses(found),
             _figure(
                 plot_map(found.Z, score, label, log=True),
                 "Map of the embedded bursts, coloured by their whitening loss.",
                 "The same on the embedding. Bright patches, rather than single bright dots, are places to mistrust: an "
                 "edge, a fold, or a measurement that is nearly blind there.",
             ),
+            *_ellipses(found),
         ),
     )
 
