@@ -254,7 +254,7 @@ def test_training_lines_end_with_their_stage():
 def test_one_distance_has_a_picture_around_it():
     axes = BurstStd(0.01, np.inf, True, np.array([0.01])).plot().axes[0]
     low, high = axes.get_xlim()
-    assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title() == "σ = 0.01, by one distance alone"
+    assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title("left") == "σ = 0.01, by one distance alone"
 
 
 def test_choices_have_pictures():
