@@ -231,7 +231,7 @@ def trust_tables() -> str:
         lines += [
             "Faults planted in data, in starts and in models, and clean data, by the number of seeds "
             "(`python -m benchmarks faults --seeds 0-19`; the names: [trust](trust.md)). The thresholds were set while "
-            "looking at seeds 0 to 19; seeds from 100 on were run once, afterwards.",
+            "looking at seeds 0 to 19; seeds from 100 on were run afterwards.",
             "",
             "| case | should be called | right | seeds | otherwise called |",
             "|---|---|---|---|---|",
