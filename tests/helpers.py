@@ -1,5 +1,6 @@
 """Small data sets with a known truth, and comparisons that forgive what no method can know."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -135,3 +136,12 @@ def curved_bursts(n=40, m=20, dim=4, seed=0):
 
 def naive_squared(Y):
     return np.array([[np.sum((a - b) ** 2) for b in Y] for a in Y])
+
+
+@functools.cache
+def fitted(dim=3, hidden=(8,), solver="fast"):
+    """A model of a plane in R^dim and points to encode, which no test may change."""
+    _, bursts = planar_bursts(40, 20, dim=dim)
+    model = short_fit(tiny_loca(hidden_layers=hidden, solver=solver, max_iter=20), bursts)
+    Y = bursts.reshape(-1, dim) + 0.01 * np.random.RandomState(0).standard_normal((800, dim))
+    return model, np.concatenate([Y * (1 + 0.01 * i) for i in range(13)])  # 10,400 points

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import f
-from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from pyloca.diagnostics._model import FittedModel
-from pyloca.errors import TrustWarning
+from pyloca.diagnostics._model import FittedModel, refit
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -93,17 +90,4 @@ def agreement(
 
 
 def _embed(model: FittedModel, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:
-    # noise is already out of the statistics, and σ must be that of the model
-    fresh = clone(model).set_params(
-        measurement_noise=None,
-        verbose=0,
-        callbacks=(),
-        intrinsic_dim=None,
-        solver="fast",
-        burst_std=model.burst_std_,
-        n_components=model.n_components_,
-        random_state=seed,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        return np.asarray(fresh.fit(statistics[rows]).transform(statistics.means))
+    return np.asarray(refit(model, statistics[rows], random_state=seed).transform(statistics.means))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from pyloca.diagnostics._model import FittedModel
-from pyloca.errors import PylocaError, TrustWarning
+from pyloca.diagnostics._model import FittedModel, refit
+from pyloca.errors import PylocaError
 from pyloca.geometry import BurstStatistics
 
 if TYPE_CHECKING:
@@ -83,18 +81,7 @@ def _shuffled(statistics: BurstStatistics, random: np.random.RandomState) -> Bur
 
 
 def _loss(model: FittedModel, statistics: BurstStatistics) -> float:
-    # noise is already out of the statistics
-    fresh = clone(model).set_params(
-        measurement_noise=None,
-        verbose=0,
-        callbacks=(),
-        intrinsic_dim=None,
-        solver="fast",
-        n_components=model.n_components_,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        try:
-            return float(fresh.fit(statistics).diagnostics_.median_loss)
-        except PylocaError:
-            return np.inf
+    try:
+        return float(refit(model, statistics).diagnostics_.median_loss)
+    except PylocaError:
+        return np.inf
