@@ -9,8 +9,8 @@ import torch
 from joblib import Parallel, delayed
 
 from benchmarks.tables import write_results
-from pyloca.experiments import EXPERIMENTS
-from pyloca.reproduce import RULE, summarize, table
+from pyloca.paper.experiments import EXPERIMENTS
+from pyloca.paper.reproduce import RULE, summarize, table
 
 
 def run_one(name: str, seed: int) -> dict[str, Any]:

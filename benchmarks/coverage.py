@@ -32,7 +32,7 @@ def covered(name: str, seed: int) -> float:
     data = DATA[name](seed)
     model = LOCA(data.n_components, burst_std=data.burst_std, random_state=seed).fit(data.bursts)
     found = agreement(model, data.bursts, random_state=seed)
-    placed = calibrate(found.embedding, data.X).apply(found.embedding)
+    placed = calibrate(data.X, found.embedding).apply(found.embedding)
     return float(np.mean(np.linalg.norm(placed - data.X, axis=1) < found.radius(LEVEL)))
 
 

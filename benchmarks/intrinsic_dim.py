@@ -6,7 +6,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks.tables import print_table, write_results
-from pyloca.experiments._instruments import smooth_map
+from pyloca.paper.experiments._measurements import smooth_map
 from pyloca.selection import estimate_intrinsic_dim
 
 N, M, STD, NOISE = 300, 40, 0.01, 0.01

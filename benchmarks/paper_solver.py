@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.tables import RESULTS, print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
-from pyloca.experiments import EXPERIMENTS
+from pyloca.paper.experiments import EXPERIMENTS
 from pyloca.metrics import stress
 
 NAMES = ("mushroom", "sphere")

@@ -21,7 +21,7 @@ from pyloca.baselines import (
     IntrinsicIsomap,
     RiemannianRelaxation,
 )
-from pyloca.experiments._rivals import best_by_truth, candidates
+from pyloca.paper.experiments._rivals import best_by_truth, candidates
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 

@@ -18,7 +18,7 @@ from sklearn.datasets import load_sample_image
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts, from_image_patches
-from pyloca.experiments import Result, flatten
+from pyloca.paper.experiments import Result, flatten
 from pyloca.metrics import stress
 
 SEEDS, CAMERA_SEEDS, WORKERS = 5, 3, 4

@@ -12,7 +12,7 @@ from benchmarks.tables import HEADER, print_table, summary, summary_row, write_r
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset
-from pyloca.experiments._instruments import smooth_map
+from pyloca.paper.experiments._measurements import smooth_map
 from pyloca.metrics import calibrate, stress
 
 BAR = 0.01
@@ -99,7 +99,7 @@ SETS = (swiss_roll_with_hole, cube, few_points, noisy, ragged, curve, few_bursts
 
 def folded(data: Dataset, Z: np.ndarray) -> float:
     """Part of the points where the calibrated embedding turns space over: its local Jacobian has det ≤ 0."""
-    mapped = calibrate(Z, data.X).apply(Z)
+    mapped = calibrate(data.X, Z).apply(Z)
     near = np.argsort(np.square(data.X[:, None] - data.X[None]).sum(axis=2), axis=1)[:, 1 : 4 * data.X.shape[1] + 3]
     steps, moved = data.X[near] - data.X[:, None], mapped[near] - mapped[:, None]
     jacobians = np.linalg.solve(steps.transpose(0, 2, 1) @ steps, steps.transpose(0, 2, 1) @ moved)

@@ -103,7 +103,7 @@ def test_frames_are_tangents_in_the_embedding():
     X, statistics = planar_statistics(150, k=2, dim=4, seed=3)
     found = align(statistics, burst_std=1.0)
     latent = statistics.tangents @ np.linalg.pinv(linear_map(2, 4, 3))  # (N, k, k): A_i / σ in the latent space
-    np.testing.assert_allclose(found.frames @ calibrate(found.positions, X).rotation, latent, atol=1e-8)
+    np.testing.assert_allclose(found.frames @ calibrate(X, found.positions).rotation, latent, atol=1e-8)
 
 
 def test_more_components_than_a_plane_needs_stay_flat():

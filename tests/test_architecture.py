@@ -176,7 +176,7 @@ def test_import_does_nothing_else():
         assert all(not logging.getLogger(name).handlers for name in loggers)
         assert not torch.distributed.is_initialized()
         assert "matplotlib" not in sys.modules
-        for name in ("pandas", "click", "pyloca.cli", "pyloca.plots", "pyloca.demo", "pyloca.modelfile"):
+        for name in ("pandas", "click", "pyloca.cli", "pyloca.plots", "pyloca.paper.demo", "pyloca.modelfile"):
             assert name not in set(sys.modules) - known, name  # scikit-learn may load pandas by itself
         """
     )

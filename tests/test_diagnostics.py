@@ -445,7 +445,7 @@ def test_error_bars_hold_the_truth(mushroom):
     data, model = mushroom
     found = agreement(model, data.bursts, n_splits=2)
     assert found.embeddings.shape == (4, 400, 2)
-    error = np.linalg.norm(calibrate(found.embedding, data.X).apply(found.embedding) - data.X, axis=1)
+    error = np.linalg.norm(calibrate(data.X, found.embedding).apply(found.embedding) - data.X, axis=1)
     assert 0.7 < np.mean(error < found.radius()) <= 1  # one data set: ``python -m benchmarks coverage`` has many
     assert np.median(found.standard_errors) < 0.02
 

@@ -18,11 +18,11 @@ from click.testing import CliRunner
 import pyloca
 from pyloca import LOCA
 from pyloca.cli import cli
-from pyloca.experiments import EXPERIMENTS, Merit, Result
-from pyloca.experiments._instruments import smooth_map, swiss_roll
+from pyloca.paper.experiments import EXPERIMENTS, Merit, Result
+from pyloca.paper.experiments._measurements import smooth_map, swiss_roll
 from pyloca.report import render
-from pyloca.reproduce import FIGURES, Job, Run, holds, make_page, reproduce, summarize, table
-from pyloca.reproduce._applied import wall_lines
+from pyloca.paper.reproduce import FIGURES, Job, Run, holds, make_page, reproduce, summarize, table
+from pyloca.paper.reproduce._applied import wall_lines
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_a_hundred_thousand_points(monkeypatch):
     assert stress(X, 1.1 * X, scale=True) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("function", [stress, lambda X, Z: calibrate(Z, X)], ids=["stress", "calibrate"])
+@pytest.mark.parametrize("function", [stress, lambda X, Z: calibrate(X, Z)], ids=["stress", "calibrate"])
 @pytest.mark.parametrize(("x", "z"), [((5, 2), (4, 2)), ((5,), (5,)), ((5, 2), (5,)), ((5, 2, 1), (5, 2, 1))])
 def test_wrong_shapes_are_told(function, x, z):
     with pytest.raises(ValueError, match=r"same n; got shapes \(5"):
@@ -123,18 +123,18 @@ def test_one_point_has_no_pairs(n):
 def test_a_planted_map_is_found(seed, shift, factor):
     X, rotation = cloud(20, 3, seed), random_rotation(3, seed)
     Z = X @ rotation + shift
-    found = calibrate(Z, X)
+    found = calibrate(X, Z)
     assert found.scale == 1
     np.testing.assert_allclose(found.rotation, rotation.T, atol=1e-9)
     np.testing.assert_allclose(found.apply(Z), X, atol=1e-9)
-    found = calibrate(factor * Z, X, scaling=True)
+    found = calibrate(X, factor * Z, scale=True)
     assert found.scale == pytest.approx(1 / factor, rel=1e-9)
     np.testing.assert_allclose(found.apply(factor * Z), X, atol=1e-9)
 
 
 def test_reflections_are_allowed():
     X = cloud(10, 2)
-    found = calibrate(X * [1, -1], X)
+    found = calibrate(X, X * [1, -1])
     assert np.linalg.det(found.rotation) == pytest.approx(-1)
     np.testing.assert_allclose(found.apply(X * [1, -1]), X, atol=1e-12)
 
@@ -147,7 +147,7 @@ def test_no_rigid_map_is_better():
         return np.square(points - X).sum(axis=1).mean()
 
     for scaling in (False, True):
-        best = calibrate(Z, X, scaling=scaling)
+        best = calibrate(X, Z, scale=scaling)
         least = error(best.apply(Z))
         for seed in range(200):
             random = np.random.RandomState(seed)
@@ -161,7 +161,7 @@ def test_no_rigid_map_is_better():
 def test_calibration_on_a_few_points_extends_to_all():
     X = cloud(50, 2)
     Z = 3 * X @ random_rotation(2, 0) - 5
-    np.testing.assert_allclose(calibrate(Z[:4], X[:4], scaling=True).apply(Z), X, atol=1e-12)
+    np.testing.assert_allclose(calibrate(X[:4], Z[:4], scale=True).apply(Z), X, atol=1e-12)
 
 
 @pytest.mark.parametrize(("d", "e"), [(3, 2), (2, 3)])
@@ -171,12 +171,12 @@ def test_dimensions_may_differ(d, e):
     flat[:, : min(d, e)] = X[:, : min(d, e)]
     X = flat[:, :e]
     Z = (flat @ random_rotation(3, 1))[:, :d] if d > e else flat[:, :d]
-    found = calibrate(Z + 4, X)
+    found = calibrate(X, Z + 4)
     assert found.rotation.shape == (d, e)
     np.testing.assert_allclose(found.apply(Z + 4), X, atol=1e-12)
 
 
 def test_a_collapsed_embedding_calibrates_to_the_mean():
     X = cloud(10, 2)
-    found = calibrate(np.ones((10, 2)), X, scaling=True)
+    found = calibrate(X, np.ones((10, 2)), scale=True)
     np.testing.assert_allclose(found.apply(np.ones((10, 2))), np.tile(X.mean(axis=0), (10, 1)), atol=1e-12)

@@ -13,7 +13,7 @@ from torch import nn
 
 from helpers import linear_map, planar_statistics, random_model, random_rotation
 from pyloca import datasets
-from pyloca.demo import EXAMPLES
+from pyloca.paper.demo import EXAMPLES
 from pyloca.diagnostics import Agreement, ShuffleTest
 from pyloca.plots import (
     COLOURS,

@@ -168,7 +168,7 @@ def test_the_floor_is_calibrated_on_its_coordinates():
     random = np.random.RandomState(0)
     model, means, places = random_model(), random.normal(size=(40, 3)), random.normal(size=(40, 2))
     data = explorer(model, means, title="x", kind="floor", coordinates=places, walls=[[0, 0, 1, 1]]).data
-    expected = calibrate(model.transform(means), places)
+    expected = calibrate(places, model.transform(means))
     np.testing.assert_allclose(data["motion"]["rotation"], expected.rotation)
     np.testing.assert_array_equal(unpack(data["places"]), places)
 

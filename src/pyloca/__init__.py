@@ -1,14 +1,17 @@
 """Standardized coordinates from bursts of raw measurements: the LOcal Conformal Autoencoder."""
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from pyloca import datasets
-from pyloca.bursts import Bursts
-from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
-from pyloca.estimator import LOCA
-from pyloca.geometry import BurstStatistics
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("pyloca")
+if TYPE_CHECKING:
+    from pyloca import datasets
+    from pyloca._version import __version__
+    from pyloca.bursts import Bursts
+    from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
+    from pyloca.estimator import LOCA
+    from pyloca.geometry import BurstStatistics
 
 __all__ = [
     "LOCA",
@@ -22,3 +25,30 @@ __all__ = [
     "__version__",
     "datasets",
 ]
+
+# Where a name is found when it is first used: importing pyloca alone loads neither PyTorch nor scikit-learn.
+_MODULES = {
+    "LOCA": "pyloca.estimator",
+    "BurstError": "pyloca.errors",
+    "BurstStatistics": "pyloca.geometry",
+    "Bursts": "pyloca.bursts",
+    "ConvergenceError": "pyloca.errors",
+    "ModelFileError": "pyloca.errors",
+    "PylocaError": "pyloca.errors",
+    "TrustWarning": "pyloca.errors",
+    "__version__": "pyloca._version",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module("pyloca.datasets")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'pyloca' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

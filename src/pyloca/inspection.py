@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
-from pyloca.diagnostics import Neighborhood, as_large_as_the_data, uneven_units
 from pyloca.errors import BurstError
+from pyloca.findings import Neighborhood, as_large_as_the_data, uneven_units
 from pyloca.geometry import BurstSpectra, BurstStatistics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
 
@@ -68,6 +71,12 @@ class Inspection:
         facts = {name: value for name, value in vars(self).items() if name != "positions"}
         strain = None if np.isnan(self.strain) else self.strain
         return facts | {"spectrum": self.spectrum.tolist(), "strain": strain}
+
+    def plot(self) -> Figure:
+        """Draw the spectrum and, when the bursts could be aligned, their positions."""
+        from pyloca.plots import plot_alignment
+
+        return plot_alignment(self.spectrum, self.intrinsic_dim, self.positions, self.strain)
 
     def __str__(self) -> str:
         low, high = self.n_points

@@ -25,7 +25,7 @@ def _pair(X: ArrayLike, Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.f
     return X, Z
 
 
-def stress(X: ArrayLike, Z: ArrayLike, scale: bool = False, *, random_state: int = 0) -> float:
+def stress(X: ArrayLike, Z: ArrayLike, *, scale: bool = False, random_state: int = 0) -> float:
     """Mean over all pairs i < j of (‖x_i − x_j‖ − c ‖z_i − z_j‖)².
 
     c = 1, or with ``scale=True`` the one factor that makes the stress least. With more than 5,000 points the mean is
@@ -80,8 +80,8 @@ class RigidMap:
         return self.scale * np.asarray(Z, dtype=np.float64) @ self.rotation + self.shift
 
 
-def calibrate(Z: ArrayLike, X: ArrayLike, scaling: bool = False) -> RigidMap:
-    """The rigid map (scaled rigid with ``scaling=True``) of Z onto X with the least mean squared error.
+def calibrate(X: ArrayLike, Z: ArrayLike, *, scale: bool = False) -> RigidMap:
+    """The rigid map (scaled rigid with ``scale=True``) of Z onto the truth X with the least mean squared error.
 
     The dimensions may differ; the smaller is then filled up with zeros.
 
@@ -89,7 +89,8 @@ def calibrate(Z: ArrayLike, X: ArrayLike, scaling: bool = False) -> RigidMap:
     --------
     >>> import numpy as np
     >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    >>> bool(np.allclose(calibrate(X @ [[0, 1], [-1, 0]] + 5, X).apply(X @ [[0, 1], [-1, 0]] + 5), X))
+    >>> Z = X @ [[0, 1], [-1, 0]] + 5
+    >>> bool(np.allclose(calibrate(X, Z).apply(Z), X))
     True
     """
     X, Z = _pair(X, Z)
@@ -97,5 +98,5 @@ def calibrate(Z: ArrayLike, X: ArrayLike, scaling: bool = False) -> RigidMap:
     left, singular, right = np.linalg.svd((Z - z_mean).T @ (X - x_mean), full_matrices=False)
     rotation = left @ right  # (d, e)
     spread = float(np.square(Z - z_mean).sum())
-    factor = float(singular.sum()) / spread if scaling and spread > 0 else 1.0
+    factor = float(singular.sum()) / spread if scale and spread > 0 else 1.0
     return RigidMap(rotation, x_mean - factor * z_mean @ rotation, factor)

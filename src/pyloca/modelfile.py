@@ -1,8 +1,9 @@
-"""One safetensors file a model: weights, and a JSON header that says all that is needed to use them.
+"""One safetensors file per model: weights, and a JSON header that says all that is needed to use them.
 
-The header has the format version, the parameters, σ, k, d, library versions and the SHA-256 of header and tensors.
+The header has the format version, the parameters, names, units, σ, k, d, library versions and the SHA-256 of header and
+tensors.
 Nothing is ever unpickled, and a file that was cut short or damaged since `save_model` wrote it is refused. The checksum
-is no signature: it does not protect from somebody who writes a model file on purpose.
+is not a signature: it does not protect from somebody who writes a model file on purpose.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors.numpy
@@ -21,26 +22,25 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from pyloca._files import write_atomically
-from pyloca.diagnostics import Diagnostics, TrustScale
+from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
-from pyloca.networks import MLP, Standardized
-
-if TYPE_CHECKING:
-    from pyloca.estimator import LOCA
+from pyloca.findings import Diagnostics, TrustScale
+from pyloca.networks import MLP, Standardized, in_units
 
 __all__ = ["load_model", "save_model"]
 
-FORMAT, VERSION = "pyloca-model", 2
+FORMAT, VERSION = "pyloca-model", 3
+EARLIER = (2,)  # versions that are read too: 2 has no names, ids, units and scale of the features
 MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 # Objects that do not go into a file; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
 
 Arrays = dict[str, NDArray[Any]]
+Model = TypeVar("Model")
 
 
-def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
+def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model; the file appears whole or not at all."""
     arrays: Arrays = {
         "embedding": model.embedding_,
@@ -48,9 +48,12 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
         "trust_scores": model.trust_scale_.scores,
     }
     arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
+    arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
     networks = {}
+    scaled = bool(np.any(model.feature_scale_ != 1))
     for name in ("encoder", "decoder"):
         module = getattr(model, f"{name}_")
+        module = module.network if scaled else module  # the scale has an array of its own
         networks[name] = _describe(module, own=getattr(model, name) is not None)
         arrays |= {f"{name}.{key}": value.numpy() for key, value in module.state_dict().items()}
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -58,11 +61,17 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
     if isinstance(model.random_state, (int, np.integer)):
         parameters["random_state"] = int(model.random_state)
     parameters["hidden_layers"] = [int(size) for size in model.hidden_layers]
+    if not isinstance(parameters["feature_scale"], (str, type(None))):
+        parameters["feature_scale"] = np.asarray(parameters["feature_scale"], dtype=np.float64).tolist()
+    names = getattr(model, "feature_names_in_", None)
     header = {
         "format": FORMAT,
         "version": VERSION,
         "parameters": parameters,
         "networks": networks,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "units": None if model.units_ is None else list(model.units_),
+        "table": getattr(model, "table_", None),
         "fitted": {name: getattr(model, name) for name in FITTED},
         "diagnostics": model.diagnostics_.to_dict(),
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
@@ -76,17 +85,22 @@ def save_model(model: LOCA, path: str | os.PathLike[str]) -> Path:
 
 def load_model(
     path: str | os.PathLike[str],
-    kind: type[LOCA],
+    kind: type[Model],
     *,
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
-) -> LOCA:
-    """Read a model file as a `kind` of LOCA; anything else is a `ModelFileError`."""
+) -> Model:
+    """Read a model file as a `kind` of estimator; anything else is a `ModelFileError`."""
     path = Path(path)
     header, arrays = _read(path)
     try:
-        model = kind(**header["parameters"], encoder=encoder, decoder=decoder)
+        model: Any = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model.hidden_layers = tuple(model.hidden_layers)
+        if isinstance(model.feature_scale, list):
+            model.feature_scale = np.array(model.feature_scale)
+        scale = arrays.get("feature_scale")
+        if scale is not None and np.all(scale == 1):
+            scale = None
         for name, own in (("encoder", encoder), ("decoder", decoder)):
             prefix = f"{name}."
             state = {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}
@@ -98,11 +112,21 @@ def load_model(
                     raise
                 reason = str(error).splitlines()[-1].strip()
                 raise ModelFileError(f"its weights do not fit the {name} that was passed ({reason})") from None
-            setattr(model, f"{name}_", module.eval())
+            side = "in_scale" if name == "encoder" else "out_scale"
+            setattr(model, f"{name}_", in_units(module.eval(), **{side: scale}))
         for name in FITTED:
             setattr(model, name, header["fitted"][name])
-        maps = {name: arrays[f"diagnostics.{name}"] for name in Diagnostics.ARRAYS}
-        model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps)
+        maps = {name: arrays.get(f"diagnostics.{name}", np.empty(0)) for name in Diagnostics.ARRAYS}
+        n = len(arrays["embedding"])
+        model.burst_ids_ = np.array(_unpacked(arrays["burst_ids"])) if "burst_ids" in arrays else np.arange(n)
+        model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps, ids=model.burst_ids_)
+        model.feature_scale_ = np.ones(model.n_features_in_) if scale is None else scale
+        units = header.get("units")
+        model.units_ = None if units is None else tuple(units)
+        if header.get("feature_names") is not None:
+            model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        if header.get("table") is not None:
+            model.table_ = header["table"]
         model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
         model.validation_indices_ = arrays["validation_indices"]
@@ -110,7 +134,20 @@ def load_model(
         raise ModelFileError(f"{path}: {error}") from None
     except Exception as error:  # the checksum fits, so this is a file of another make
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
+    assert isinstance(model, kind)
     return model
+
+
+def _packed(values: list[Any]) -> NDArray[np.uint8]:
+    """Text or numbers as an array of bytes: JSON in UTF-8."""
+    return np.frombuffer(json.dumps(values, ensure_ascii=False, default=_plain).encode(), dtype=np.uint8)
+
+
+def _unpacked(array: NDArray[np.uint8]) -> list[Any]:
+    values = json.loads(array.tobytes().decode())
+    if not isinstance(values, list):
+        raise ValueError("burst_ids is not a list")
+    return values
 
 
 def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
@@ -163,16 +200,16 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         size = int.from_bytes(content[:8], "little")
         if not 2 <= size <= min(MAX_HEADER, len(content) - 8):
-            raise ValueError("it is no safetensors file, or it was cut short")
+            raise ValueError("not a safetensors file, or cut short")
         arrays = safetensors.numpy.load(content)
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
         if FORMAT not in metadata:
-            raise ValueError("it is a safetensors file, but no pyloca model")
+            raise ValueError("a safetensors file, but not a pyloca model")
         header = json.loads(metadata[FORMAT])
         found = header["version"]
     except Exception as error:  # every failure of the parser means the same: not our file
         raise ModelFileError(f"{path}: not a pyloca model file ({error}).") from error
-    if found != VERSION:
+    if found not in (*EARLIER, VERSION):
         raise ModelFileError(
             f"{path}: format version {found}; this pyloca reads version {VERSION}. Update pyloca, or fit again."
         )

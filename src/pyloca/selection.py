@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
-from pyloca.diagnostics import CURED, sample_rows
-from pyloca.errors import BurstError, TrustWarning
-from pyloca.estimator import LOCA, Data
-from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
+from pyloca.checks import Suggestion, suggest_components
+from pyloca.errors import BurstError
+from pyloca.estimator import LOCA, Data, compare_components
+from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "BurstStd",
+    "BurstStdEstimate",
     "ComponentSelection",
-    "IntrinsicDim",
+    "IntrinsicDimEstimate",
+    "Suggestion",
     "estimate_burst_std",
     "estimate_intrinsic_dim",
     "select_n_components",
@@ -34,77 +33,78 @@ __all__ = [
 Array = NDArray[np.float64]
 
 PROBE = 1000  # bursts that are looked at
+ALIGNED = 1500  # bursts that are aligned when distances are known
 BOOTSTRAPS = 200
-HINT_BURSTS = 1500
-# One more component must lower the held-out loss by so many standard errors, and by more than this much of it or of 1.
-ERRORS, MATERIAL_PART, MATERIAL = 2.5, 0.1, 0.003
-CAP = 5.0  # times the sampling floor: a few singular bursts must not decide
 MORE = 3  # components beyond k that are tried
 
 
-class BurstStd(float):
-    """σ, a number with its standard error.
+@dataclass(frozen=True)
+class BurstStdEstimate:
+    """σ with its standard error.
 
     Attributes
     ----------
+    burst_std : float
+        What to give to ``LOCA(burst_std=...)``; ``float(estimate)`` is the same.
     standard_error : float
     known_scale : bool
         True when σ came from known distances: then it is in their unit, and coordinates made with it have the right
         scale. Else it is the size of a burst in the measurements, and coordinates are right up to one factor.
-    samples : (n,)
+    samples : (n,) array
         What single bursts (or single distances) say.
     """
 
+    burst_std: float
     standard_error: float
     known_scale: bool
-    samples: Array
+    samples: Array = field(repr=False)
 
-    def __new__(cls, value: float, standard_error: float, known_scale: bool, samples: Array) -> BurstStd:
-        """A float that remembers where it came from."""
-        number = super().__new__(cls, value)
-        number.standard_error, number.known_scale, number.samples = standard_error, known_scale, samples
-        return number
+    def __float__(self) -> float:
+        return self.burst_std
 
-    def __getnewargs__(self) -> tuple[float, float, bool, Array]:  # type: ignore[override]
-        return float(self), self.standard_error, self.known_scale, self.samples  # so that scikit-learn can clone it
+    def __str__(self) -> str:
+        error = f" ± {self.standard_error:.1g}" if np.isfinite(self.standard_error) else ", by one distance alone"
+        scale = "in the unit of the distances" if self.known_scale else "in the unit of the measurements"
+        return f"σ = {self.burst_std:.4g}{error}, {scale}"
 
     def plot(self) -> Figure:
         """Draw what single bursts say."""
         from pyloca.plots import plot_burst_std
 
-        return plot_burst_std(self)
+        return plot_burst_std(self.burst_std, self.samples, self.standard_error, self.known_scale)
 
 
-class IntrinsicDim(int):
-    """k, a number with its confidence.
+@dataclass(frozen=True)
+class IntrinsicDimEstimate:
+    """k with its confidence.
 
     Attributes
     ----------
+    intrinsic_dim : int
+        What to give to ``LOCA(intrinsic_dim=...)``; ``int(estimate)`` is the same.
     confidence : float
         Part of bootstrap samples of the bursts that give the same k.
-    spectrum, growth : (r,)
+    spectrum, growth : (r,) array
         Median eigenvalues of the bursts, and how each direction grows with the radius: 1 for tangents and noise, more
         for curvature (`pyloca.geometry.BurstSpectra`).
     """
 
+    intrinsic_dim: int
     confidence: float
-    spectrum: Array
-    growth: Array
+    spectrum: Array = field(repr=False)
+    growth: Array = field(repr=False)
 
-    def __new__(cls, value: int, confidence: float, spectrum: Array, growth: Array) -> IntrinsicDim:
-        """An int that remembers where it came from."""
-        number = super().__new__(cls, value)
-        number.confidence, number.spectrum, number.growth = confidence, spectrum, growth
-        return number
+    def __int__(self) -> int:
+        return self.intrinsic_dim
 
-    def __getnewargs__(self) -> tuple[int, float, Array, Array]:  # type: ignore[override]
-        return int(self), self.confidence, self.spectrum, self.growth  # so that scikit-learn can clone it
+    def __str__(self) -> str:
+        return f"k = {self.intrinsic_dim} ({self.confidence:.0%} of bootstrap samples agree)"
 
     def plot(self) -> Figure:
         """Draw the spectrum and where the tangents end."""
         from pyloca.plots import plot_intrinsic_dim
 
-        return plot_intrinsic_dim(self)
+        return plot_intrinsic_dim(self.intrinsic_dim, self.confidence, self.spectrum, self.growth)
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,15 @@ class ComponentSelection:
         """Draw the loss against d."""
         from pyloca.plots import plot_component_selection
 
-        return plot_component_selection(self)
+        floor = float((self.losses - self.excess)[0])
+        return plot_component_selection(
+            self.n_components, self.candidates, self.losses, self.standard_errors, floor
+        )
 
 
 def estimate_burst_std(
     bursts: Data, *, pairs: ArrayLike | None = None, distances: ArrayLike | None = None, n_components: int | None = None
-) -> BurstStd:
+) -> BurstStdEstimate:
     """σ from the bursts alone, or in the right unit from some known distances.
 
     Alone it is as in section 7.1 of the paper: σ² is the median over bursts of the first covariance eigenvalue. That is
@@ -172,11 +175,11 @@ def estimate_burst_std(
         samples = np.sqrt(statistics.spectra[:, 0])
         sigma = statistics.burst_std()
         spread = 1.4826 * float(np.median(np.abs(samples - sigma)))
-        return BurstStd(sigma, 1.25 * spread / np.sqrt(len(samples)), False, samples)
+        return BurstStdEstimate(sigma, 1.25 * spread / np.sqrt(len(samples)), False, samples)
     ends, lengths = _check_pairs(pairs, distances, len(statistics))
     rows = np.unique(ends)
-    rows = np.union1d(rows, sample_rows(len(statistics), HINT_BURSTS))
-    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), labels=rows).positions
+    rows = np.union1d(rows, sample_rows(len(statistics), ALIGNED))
+    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows)).positions
     one, other = (places[np.searchsorted(rows, ends[:, side])] for side in (0, 1))
     aligned = np.linalg.norm(one - other, axis=1)
     if not np.all(aligned > 0):
@@ -184,18 +187,18 @@ def estimate_burst_std(
     ratios = lengths / aligned
     sigma = float(lengths @ aligned / (aligned @ aligned))
     error = float(ratios.std(ddof=1) / np.sqrt(len(ratios))) if len(ratios) > 1 else np.inf
-    return BurstStd(sigma, error, True, ratios)
+    return BurstStdEstimate(sigma, error, True, ratios)
 
 
-def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicDim:
+def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicDimEstimate:
     """k: where the burst spectra drop to noise and curvature; these are told from tangents by how they scale.
 
     Curvature grows with the square of the burst's radius, noise does not grow and fills all directions evenly. All D
     when no drop is clear: a measurement may stretch one direction several times more than another.
     """
-    if isinstance(bursts, BurstStatistics):  # they have made up their mind
+    if isinstance(bursts, BurstStatistics):  # k is already fixed
         spectrum = np.median(bursts.spectra, axis=0)
-        return IntrinsicDim(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
+        return IntrinsicDimEstimate(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
     raw = _raw(bursts)
     k = BurstStatistics.from_bursts(raw).intrinsic_dim
     spectra = BurstSpectra.of(raw, PROBE)
@@ -207,21 +210,31 @@ def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicD
         except BurstError:
             continue
         same += again == k
-    return IntrinsicDim(k, same / BOOTSTRAPS, np.median(spectra.values, axis=0), spectra.growth.mean(axis=0))
+    return IntrinsicDimEstimate(k, same / BOOTSTRAPS, np.median(spectra.values, axis=0), spectra.growth.mean(axis=0))
 
 
-def suggest_n_components(bursts: Data, *, burst_std: float | None = None, intrinsic_dim: int | None = None) -> int:
+def suggest_n_components(
+    bursts: Data, *, burst_std: float | None = None, intrinsic_dim: int | None = None
+) -> Suggestion:
     """k when the latent space is flat, k + 1 when it is not: in closed form, without training.
 
-    On a curved surface edges that do not fit together in k dimensions do so in one more, and the strain of the aligned
-    bursts falls. (The eigenvalues of the synchronisation do not tell: on a stereographic sphere with D = k frames are
-    parallel although the sphere is not flat.)
+    Parameters
+    ----------
+    bursts : (N, M, D), Bursts, BurstStatistics, or path
+    burst_std : float, optional
+    intrinsic_dim : int, optional
+
+    Returns
+    -------
+    Suggestion
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> suggest_n_components(datasets.mushroom(300, 50, random_state=0).bursts).n_components
+    2
     """
-    statistics = _statistics(bursts, intrinsic_dim)
-    statistics = statistics[sample_rows(len(statistics), HINT_BURSTS)]
-    k = statistics.intrinsic_dim
-    flat, bent = (align(statistics, d, burst_std=burst_std).strain for d in (k, k + 1))
-    return k + 1 if bent < CURED * flat else k
+    return suggest_components(_statistics(bursts, intrinsic_dim), burst_std)
 
 
 def select_n_components(
@@ -247,29 +260,19 @@ def select_n_components(
     if not ds or ds[0] < k:
         raise BurstError(f"candidates must be at least k = {k}, the directions that a burst spans; got {candidates}.")
     shared = {"burst_std": burst_std, "intrinsic_dim": k, "random_state": random_state, **parameters}
-    fitted = Parallel(n_jobs=n_jobs)(delayed(_fit)(LOCA(n_components=d, **shared), raw) for d in ds)
-    models = dict(zip(ds, fitted, strict=True))
-    held_out = models[ds[0]].validation_indices_
-    rows = held_out if len(held_out) else np.arange(len(statistics))
-    counts = statistics.counts[rows]
-    floors = k * (k + 1) / (2 * (counts - 1))
-    caps = np.where(np.isfinite(counts), CAP * floors, np.inf)
-    losses = np.stack([np.minimum(models[d].diagnostics_.losses[rows], caps) for d in ds])  # (n, held out)
-    means = losses.mean(axis=1)
-    best = int(np.argmin(means))
-    errors = (losses - losses[best]).std(axis=1) / np.sqrt(len(rows))
-    enough = means - means[best] <= np.maximum(ERRORS * errors, MATERIAL_PART * means[best] + MATERIAL)
-    hint = suggest_n_components(statistics, burst_std=burst_std)
-    # Bursts do not see a fold; the checks of the fit do.
-    sound = np.array([not models[d].diagnostics_.findings for d in ds])
-    chosen = ds[int(np.argmax(enough & sound if np.any(enough & sound) else enough))]
-    return ComponentSelection(chosen, k, ds, means, means - float(floors.mean()), errors, hint, models)
-
-
-def _fit(model: LOCA, bursts: Bursts | BurstStatistics) -> LOCA:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # that some candidates are bad is the point
-        return model.fit(bursts)
+    models = {d: LOCA(n_components=d, **shared) for d in ds}
+    fits = compare_components(models, raw, statistics.counts, n_jobs)
+    hint = suggest_components(statistics, burst_std).n_components
+    return ComponentSelection(
+        n_components=fits.n_components,
+        intrinsic_dim=k,
+        candidates=ds,
+        losses=fits.losses,
+        excess=fits.losses - fits.floor,
+        standard_errors=fits.standard_errors,
+        hint=hint,
+        models=fits.models,
+    )
 
 
 def _raw(bursts: Data) -> Bursts:
@@ -286,7 +289,7 @@ def _check_pairs(pairs: ArrayLike, distances: ArrayLike, n: int) -> tuple[NDArra
     ends, lengths = np.asarray(pairs), np.asarray(distances, dtype=np.float64)
     if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu" or lengths.shape != (len(ends),):
         raise ValueError(
-            f"pairs must be whole numbers of shape (n, 2) and distances of shape (n,); got {ends.dtype} {ends.shape} "
+            f"pairs must be integers of shape (n, 2) and distances of shape (n,); got {ends.dtype} {ends.shape} "
             f"and {lengths.shape}."
         )
     if not len(ends) or ends.min() < 0 or ends.max() >= n:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
 from pyloca.alignment._rigid import integrate, poisson_solver, refine
@@ -54,7 +54,6 @@ def align(
     n_neighbors: int | None = None,
     max_bursts: int = MAX_BURSTS,
     random_state: int | np.random.RandomState | None = 0,
-    labels: NDArray[np.int64] | None = None,
     method: str | None = None,
     denser: int = 1,
 ) -> Alignment:
@@ -63,23 +62,22 @@ def align(
     method "synchronize" (only for d = k, and then the default): rotations by the connection Laplacian, positions by a
     Poisson equation. "geodesic" (default for d > k): landmark geodesic MDS. Both are refined by local/global steps.
     `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`, times `denser`.
-    Messages call the bursts by `labels`, or count them from 0.
     """
     if not isinstance(statistics, BurstStatistics):
-        raise BurstError(f"align takes BurstStatistics; make them of your {type(statistics).__name__} by from_bursts.")
+        raise TypeError(f"align takes BurstStatistics; make them of your {type(statistics).__name__} by from_bursts.")
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
     for name, value in (("n_components", d), ("n_neighbors", n_neighbors or 1), ("max_bursts", max_bursts)):
-        check_count(name, value, 1, BurstError)
+        check_count(name, value, 1)
     if n_neighbors == 0 or max_bursts < MIN_BURSTS or d > len(statistics) - 2:
-        raise BurstError(
+        raise ValueError(
             f"n_neighbors = {n_neighbors}, max_bursts = {max_bursts} and n_components = {d} do not fit "
             f"{len(statistics)} bursts: n_neighbors ≥ 1, max_bursts ≥ {MIN_BURSTS} and n_components ≤ N − 2 are needed."
         )
     if burst_std is not None:
-        check_real("burst_std", burst_std, error=BurstError)
+        check_real("burst_std", burst_std)
     if method not in (None, "geodesic") and not (method == "synchronize" and d == k):
-        raise BurstError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
+        raise ValueError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
     sigma = statistics.burst_std(burst_std)
@@ -88,7 +86,7 @@ def align(
     if len(rows) > max_bursts:
         rows = np.sort(random.permutation(len(rows))[:max_bursts])
         statistics = statistics[rows]
-    graph = connected_graph(statistics, n_neighbors, rows if labels is None else labels[rows], denser=denser)
+    graph = connected_graph(statistics, n_neighbors, denser=denser)
     edges = see_edges(statistics, graph, sigma)
     solve = poisson_solver(edges)
     if d == k and method != "geodesic":

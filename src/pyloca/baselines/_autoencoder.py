@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from pyloca._checks import check_count
+from pyloca._arguments import check_count
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._extension import warn_outside
 from pyloca.baselines._kernels import Euclidean, max_min, slabs

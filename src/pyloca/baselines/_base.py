@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pyloca._checks import check_count
+from pyloca._arguments import check_count
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics

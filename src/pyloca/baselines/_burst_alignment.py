@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.alignment import align
 from pyloca.baselines._base import BurstBaseline
 from pyloca.baselines._extension import HarmonicExtension

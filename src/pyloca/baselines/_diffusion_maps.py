@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._checks import check_real
+from pyloca._arguments import check_real
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._extension import nystrom
 from pyloca.baselines._kernels import (

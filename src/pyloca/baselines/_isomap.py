@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.alignment import landmark_mds, poisson_solver, see_edges
 from pyloca.baselines._base import BurstBaseline
 from pyloca.baselines._extension import HarmonicExtension

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._diffusion_maps import DiffusionMaps, normalise

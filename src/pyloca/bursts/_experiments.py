@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
 
@@ -36,8 +36,8 @@ def from_function(
     Bursts(N=20, M=30, D=3)
     """
     X = as_points(latents, "latents")
-    check_real("burst_std", burst_std, error=BurstError)
-    check_count("n_points", n_points, X.shape[1] + 1, BurstError)
+    check_real("burst_std", burst_std)
+    check_count("n_points", n_points, X.shape[1] + 1)
     random = as_random(random_state)
     cloud = X[:, None] + burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
     return Bursts(
@@ -64,11 +64,11 @@ def sensor_array(
     the receivers and so is only for those you can move.
     """
     X = as_points(positions, "positions")
-    check_real("radius", radius, error=BurstError)
+    check_real("radius", radius)
     if stencil is None:
         if X.shape[1] != 2:
             raise BurstError(f"positions have {X.shape[1]} coordinates; a ring lies in a plane. Pass a stencil (M, d).")
-        check_count("n_receivers", n_receivers, 3, BurstError)
+        check_count("n_receivers", n_receivers, 3)
         angle = 2 * np.pi * np.arange(n_receivers) / n_receivers
         offsets = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         name = f"ring of {n_receivers} receivers"
@@ -116,10 +116,10 @@ def on_manifold(
     your manifold to the nearest on it; its differences tell the tangent plane.
     """
     X = as_points(latents, "latents")
-    check_real("burst_std", burst_std, error=BurstError)
+    check_real("burst_std", burst_std)
     project = _sphere(X) if surface is None else surface
     basis = _tangents(project, X, burst_std)
-    check_count("n_points", n_points, basis.shape[1] + 1, BurstError)
+    check_count("n_points", n_points, basis.shape[1] + 1)
     steps = burst_std * as_random(random_state).standard_normal((len(X), n_points, basis.shape[1]))
     cloud = X[:, None] + np.einsum("nmk,nkd->nmd", steps, basis)
     n, m, d = cloud.shape

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._files import write_atomically
+from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._points import from_columns

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import map_coordinates
 from sklearn.cluster import DBSCAN
 
-from pyloca._checks import check_count, check_real
+from pyloca._arguments import check_count, check_real
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._experiments import as_points, as_random
 from pyloca.errors import BurstError
@@ -33,8 +33,8 @@ def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     if not np.isfinite(grey).all():
         raise BurstError("the image has pixels that are not finite.")
-    check_real("eps", eps, error=BurstError)
-    check_count("min_points", min_points, 1, BurstError)
+    check_real("eps", eps)
+    check_count("min_points", min_points, 1)
     row, column = np.nonzero(grey < threshold)
     if not len(row):
         raise BurstError(f"no pixel is darker than threshold = {threshold:g}; the darkest is {grey.min():g}.")
@@ -94,9 +94,9 @@ def from_image_patches(
     if grey.ndim != 2:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     X = as_points(positions, "positions")
-    check_count("window", window, 1, BurstError)
-    check_real("jitter", jitter, error=BurstError)
-    check_count("n_points", n_points, 3, BurstError)
+    check_count("window", window, 1)
+    check_real("jitter", jitter)
+    check_count("n_points", n_points, 3)
     if X.shape[1] != 2:
         raise BurstError(f"positions has shape {X.shape}; expected (N, 2).")
     centres = X[:, None] + jitter * as_random(random_state).standard_normal((len(X), n_points, 2))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from pyloca._checks import check_count
+from pyloca._arguments import check_count
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._experiments import as_points
 from pyloca.errors import BurstError, TrustWarning
@@ -72,7 +72,7 @@ def from_neighbors(points: ArrayLike, k: int) -> Bursts:
     is taken for a property of the instrument, and the coordinates are those in which it is uniform. σ is not known.
     """
     Y = as_points(points, "points")
-    check_count("k", k, 2, BurstError)
+    check_count("k", k, 2)
     if k >= len(Y):
         raise BurstError(f"k = {k} neighbours cannot be found among {len(Y)} points.")
     warnings.warn(

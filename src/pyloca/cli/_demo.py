@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pyloca import __version__
+from pyloca._version import __version__
 from pyloca.cli._main import cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["demo"]
@@ -34,7 +34,7 @@ def demo(output: Path, seed: int, as_json: bool) -> None:
     """
     require("matplotlib", "report")
     make_directory(output)
-    from pyloca.demo import run_demo, table
+    from pyloca.paper.demo import run_demo, table
 
     results = list(run_demo(output, seed, lambda text: click.echo(text, err=True)))
     if as_json:

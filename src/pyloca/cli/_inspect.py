@@ -52,8 +52,8 @@ def inspect(
     else:
         click.echo(str(found))
     if plot is not None:
-        from pyloca._files import write_atomically
-        from pyloca.plots import plot_inspection, png
+        from pyloca._atomic import write_atomically
+        from pyloca.plots import png
 
-        write_atomically(plot, png(plot_inspection(found)))
+        write_atomically(plot, png(found.plot()))
         click.echo(f"Picture: {plot}", err=True)

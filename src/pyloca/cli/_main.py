@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from pyloca import __version__
+from pyloca._version import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
 __all__ = [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyloca import LOCA
+    from pyloca.estimator import LOCA
 
 __all__ = ["fit", "inverse", "transform"]
 
@@ -61,7 +61,7 @@ def _noise(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 
 def _parameters() -> dict[str, Any]:
     """The parameters of LOCA that a file or a command line can give, with their defaults."""
-    from pyloca import LOCA
+    from pyloca.estimator import LOCA
 
     skipped = {"self", "encoder", "decoder", "callbacks", "verbose"}
     signature = inspect.signature(LOCA.__init__)
@@ -180,7 +180,7 @@ def fit(
     writable(embedding, *TABLES)
     writable(checkpoint, ".checkpoint")
     _not_the_data(data, embedding)
-    from pyloca import LOCA
+    from pyloca.estimator import LOCA
     from pyloca.cli._tables import read_bursts, write_points
 
     bursts = read_bursts(data, burst_id)
@@ -289,7 +289,7 @@ def _read(model: Path, data: str, output: Path | None) -> tuple[LOCA, NDArray[np
     """A model and points, after a look at where the result will go."""
     writable(output, *TABLES)
     _not_the_data(data, output)
-    from pyloca import LOCA
+    from pyloca.estimator import LOCA
     from pyloca.cli._tables import read_points
 
     return LOCA.load(model), *read_points(data)

@@ -39,8 +39,8 @@ def report(
     require("jinja2", "report")
     require("matplotlib", "report")
     writable(output, ".html", ".htm")
-    from pyloca import LOCA
-    from pyloca._files import write_atomically
+    from pyloca.estimator import LOCA
+    from pyloca._atomic import write_atomically
     from pyloca.cli._tables import read_bursts
     from pyloca.report import render, user_report
 

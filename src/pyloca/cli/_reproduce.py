@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pyloca import __version__
+from pyloca._version import __version__
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["reproduce"]
@@ -34,7 +34,7 @@ def _seeds(_: click.Context, __: click.Parameter, value: str | None) -> list[int
 
 
 def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    from pyloca.experiments import EXPERIMENTS
+    from pyloca.paper.experiments import EXPERIMENTS
 
     for name in value:
         if name not in EXPERIMENTS:
@@ -69,10 +69,10 @@ def reproduce(
     for module in ("matplotlib", "jinja2"):
         require(module, "report")
     make_directory(output)
-    from pyloca._files import write_atomically
+    from pyloca._atomic import write_atomically
     from pyloca.report import render
-    from pyloca.reproduce import RULE, make_page, summarize, table
-    from pyloca.reproduce import reproduce as run_all
+    from pyloca.paper.reproduce import RULE, make_page, summarize, table
+    from pyloca.paper.reproduce import reproduce as run_all
 
     chosen = seeds if seeds is not None else [0] if quick else list(range(10))
 

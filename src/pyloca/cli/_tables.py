@@ -12,7 +12,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._files import write_atomically
+from pyloca._atomic import write_atomically
 from pyloca.bursts import Bursts, open_bursts
 from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._files import BURST_ID, read_csv

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from scipy.spatial import cKDTree
 from scipy.stats import f
 from sklearn.utils.parallel import Parallel, delayed
 
-from pyloca.diagnostics._model import FittedModel, refit
+from pyloca.diagnostics._refit import refit
+from pyloca.estimator import LOCA, Data, read_like
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -60,11 +61,11 @@ class Agreement:
         """Draw the first two coordinates with 95 % regions."""
         from pyloca.plots import plot_agreement
 
-        return plot_agreement(self)
+        return plot_agreement(self.embedding, self.radius())
 
 
 def agreement(
-    model: FittedModel, bursts: Any, *, n_splits: int = 3, random_state: int = 0, n_jobs: int | None = None
+    model: LOCA, bursts: Data, *, n_splits: int = 3, random_state: int = 0, n_jobs: int | None = None
 ) -> Agreement:
     """Fit clones of `model` to random halves of `bursts` and compare them.
 
@@ -74,7 +75,8 @@ def agreement(
     """
     if n_splits < 1:
         raise ValueError(f"n_splits must be at least 1; got {n_splits}.")
-    statistics = model._read_like(bursts)[1]
+    seen = read_like(model, bursts)
+    statistics = seen.statistics
     random = np.random.RandomState(random_state)
     jobs = []
     for _ in range(n_splits):
@@ -82,12 +84,12 @@ def agreement(
         for half in (order[: len(order) // 2], order[len(order) // 2 :]):
             jobs.append((half, int(random.randint(np.iinfo(np.int32).max))))
     fitted = Parallel(n_jobs=n_jobs)(delayed(_embed)(model, statistics, half, seed) for half, seed in jobs)
-    embedding = model.transform(statistics.means)
-    embeddings = np.stack([calibrate(part, embedding).apply(part) for part in fitted])
+    embedding = seen.embed()
+    embeddings = np.stack([calibrate(embedding, part).apply(part) for part in fitted])
     squared = np.square(embeddings[0::2] - embeddings[1::2]).mean(axis=(0, 2)) / 4  # a coordinate
     _, near = cKDTree(embedding).query(embedding, min(SMOOTHED, len(embedding)))
     return Agreement(embedding, embeddings, np.sqrt(squared[near].mean(axis=1)))
 
 
-def _embed(model: FittedModel, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:
-    return np.asarray(refit(model, statistics[rows], random_state=seed).transform(statistics.means))
+def _embed(model: LOCA, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:
+    return np.asarray(refit(model, statistics[rows], random_state=seed).encode(statistics.means))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.diagnostics._model import FittedModel, refit
+from pyloca.diagnostics._refit import refit
 from pyloca.errors import PylocaError
+from pyloca.estimator import LOCA, Data, read_like
 from pyloca.geometry import BurstStatistics
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ class ShuffleTest:
         """Draw the real loss among the shuffled ones."""
         from pyloca.plots import plot_shuffle_test
 
-        return plot_shuffle_test(self)
+        return plot_shuffle_test(self.loss, self.shuffled, self.p_value)
 
 
-def shuffle_test(model: FittedModel, bursts: Any, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
+def shuffle_test(model: LOCA, bursts: Data, *, n_shuffles: int = 5, random_state: int = 0) -> ShuffleTest:
     """Fit clones of `model` to `bursts` as they are, and with the clouds dealt out to other means.
 
     Everything but the relation between clouds and places is kept, so what a fit to shuffled bursts achieves is what
@@ -63,7 +64,7 @@ def shuffle_test(model: FittedModel, bursts: Any, *, n_shuffles: int = 5, random
     """
     if n_shuffles < 1:
         raise ValueError(f"n_shuffles must be at least 1; got {n_shuffles}.")
-    statistics = model._read_like(bursts)[1]
+    statistics = read_like(model, bursts).statistics
     random = np.random.RandomState(random_state)
     losses = [_loss(model, statistics)]
     losses += [_loss(model, _shuffled(statistics, random)) for _ in range(n_shuffles)]
@@ -77,10 +78,10 @@ def _shuffled(statistics: BurstStatistics, random: np.random.RandomState) -> Bur
         tangents=statistics.tangents[order],
         counts=statistics.counts[order],
         residuals=statistics.residuals[order],
-    )
+    )  # the places keep their ids
 
 
-def _loss(model: FittedModel, statistics: BurstStatistics) -> float:
+def _loss(model: LOCA, statistics: BurstStatistics) -> float:
     try:
         return float(refit(model, statistics).diagnostics_.median_loss)
     except PylocaError:

@@ -1,23 +1,28 @@
 """What one burst tells locally: mean, tangents, count and noise; and which bursts are neighbours."""
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
+from pyloca.geometry._sample import sample_rows
+from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._spectra import (
     BurstSpectra,
     burst_std_from_spectra,
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
-from pyloca.geometry._statistics import BurstStatistics
+from pyloca.geometry._statistics import BurstStatistics, burst_means
 
 __all__ = [
     "BurstGraph",
     "BurstSpectra",
     "BurstStatistics",
     "JointMahalanobis",
+    "burst_means",
     "burst_std_from_spectra",
     "connected_graph",
+    "feature_scale",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
     "noise_from_spectra",
     "refuse_pieces",
+    "sample_rows",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -132,15 +133,13 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
 def connected_graph(
     statistics: BurstStatistics,
     n_neighbors: int | None = None,
-    rows: NDArray[np.int64] | None = None,
     *,
     denser: int = 1,
 ) -> BurstGraph:
     """The neighbour graph, denser where the default (4 k + 2, on a curve 20, times `denser`) leaves a gap.
 
     A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
-    way from either of its ends to the tenth neighbour there; what only longer ones would join lies apart. `rows` are
-    the numbers that a message calls the bursts by.
+    way from either of its ends to the tenth neighbour there; what only longer ones would join lies apart.
     """
     k = statistics.intrinsic_dim
     start = n_neighbors or denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
@@ -149,19 +148,19 @@ def connected_graph(
         adjacency = graph.adjacency()
         if connected_components(adjacency, directed=False, return_labels=False) == 1:
             return graph
-    refuse_pieces(adjacency, rows)
+    refuse_pieces(adjacency, statistics.ids)
     return graph
 
 
-def refuse_pieces(adjacency: sp.csr_matrix, rows: NDArray[np.int64] | None = None, what: str = "bursts") -> None:
+def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, what: str = "bursts") -> None:
     """Raise a `BurstError` that counts the pieces, unless the graph is in one."""
     n_pieces, piece = connected_components(adjacency, directed=False)
     if n_pieces == 1:
         return
-    rows = np.arange(len(piece)) if rows is None else rows
+    names = (np.arange(len(piece)) if ids is None else ids).tolist()
     sizes = np.bincount(piece)
     order = np.argsort(-sizes)
-    listed = "; ".join(f"{sizes[p]} {what} such as {rows[np.argmax(piece == p)]}" for p in order[:4])
+    listed = "; ".join(f"{sizes[p]} {what} such as {names[int(np.argmax(piece == p))]!r}" for p in order[:4])
     strays = "Remove pieces of a few, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
     raise BurstError(
         f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). How far "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._sample import sample_rows
 
 __all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
 
@@ -52,7 +53,7 @@ class BurstSpectra:
     @classmethod
     def of(cls, bursts: Bursts, size: int) -> BurstSpectra:
         """Of at most `size` bursts, the same ones each time; random, because data may come as a grid."""
-        sample = bursts[np.sort(np.random.RandomState(0).permutation(len(bursts))[:size])]
+        sample = bursts[sample_rows(len(bursts), size)]
         spectra = cls.empty(sample.counts, bursts.n_features)
         for rows, block in sample.blocks():
             spectra.add(rows, block)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._checks import is_whole
+from pyloca._arguments import is_integer
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._spectra import (
@@ -18,7 +19,7 @@ from pyloca.geometry._spectra import (
     noise_from_spectra,
 )
 
-__all__ = ["BurstStatistics"]
+__all__ = ["BurstStatistics", "burst_means"]
 
 MIN_BURSTS = 10
 # Bursts looked at to choose k before the pass; the median spectrum of 1000 bursts is exact to a few per cent.
@@ -42,6 +43,10 @@ class BurstStatistics:
         Trace of the covariance off the tangents: noise and curvature.
     noise_variance : float
         Isotropic ambient noise that was subtracted from the covariances; 0 when none was.
+    ids : (N,)
+        What the bursts are called; their numbers unless they were given names.
+    feature_names, units : tuple of D str, optional
+        What the features are called and measured in.
     """
 
     means: NDArray[np.float64]
@@ -49,6 +54,14 @@ class BurstStatistics:
     counts: NDArray[np.float64]
     residuals: NDArray[np.float64]
     noise_variance: float = 0.0
+    ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
+    feature_names: tuple[str, ...] | None = None
+    units: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Bursts that were given no names are called by their numbers."""
+        if self.ids is None:
+            object.__setattr__(self, "ids", np.arange(len(self.means)))
 
     @classmethod
     def from_bursts(
@@ -67,16 +80,31 @@ class BurstStatistics:
         n, dim = len(bursts), bursts.n_features
         means, tangents, residuals = np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n)
         for rows, block in bursts.blocks():
-            _refuse_bad_values(rows, block)
+            _refuse_bad_values(bursts, rows, block)
             means[rows] = block.mean(axis=1)
             tangents[rows], residuals[rows] = _tangents(block - means[rows, None], k)
-        out = cls(means, tangents, bursts.counts.astype(np.float64), residuals)
+        out = cls(
+            means,
+            tangents,
+            bursts.counts.astype(np.float64),
+            residuals,
+            ids=bursts.ids,
+            feature_names=bursts.feature_names,
+            units=bursts.units,
+        )
         out._refuse_flat_bursts()
         return out.without_noise(measurement_noise)
 
     @classmethod
     def from_covariances(
-        cls, means: ArrayLike, covariances: ArrayLike, intrinsic_dim: int | None = None, counts: ArrayLike | None = None
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        intrinsic_dim: int | None = None,
+        counts: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
         """From burst means (N, D) and covariances (N, D, D) that were measured another way."""
         means, covariances = _finite(means, "means", 2), _finite(covariances, "covariances", 3)
@@ -96,13 +124,19 @@ class BurstStatistics:
         values = np.maximum(values, 0)
         k = _check_k(intrinsic_dim_from_spectra(values, dim) if intrinsic_dim is None else intrinsic_dim, dim)
         tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
-        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1))
+        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1), **_names(means, ids, feature_names))
         out._refuse_flat_bursts()
         return out
 
     @classmethod
     def from_jacobians(
-        cls, anchors: ArrayLike, jacobians: ArrayLike, counts: ArrayLike | None = None
+        cls,
+        anchors: ArrayLike,
+        jacobians: ArrayLike,
+        counts: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
         """From anchors y_i (N, D) and Jacobians J_f(x_i) (N, D, k), up to a rotation of the latent space each.
 
@@ -119,6 +153,7 @@ class BurstStatistics:
             singular[:, :, None] * rows,
             _counts(counts, len(anchors)),
             np.zeros(len(anchors)),
+            **_names(anchors, ids, feature_names),
         )
         out._refuse_flat_bursts()
         return out
@@ -158,12 +193,42 @@ class BurstStatistics:
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
             raise IndexError(f"bursts are chosen by a slice, a mask or a list of numbers; got {rows!r}.")
-        return BurstStatistics(
-            self.means[rows],
-            self.tangents[rows],
-            self.counts[rows],
-            self.residuals[rows],
-            self.noise_variance,
+        return replace(
+            self,
+            means=self.means[rows],
+            tangents=self.tangents[rows],
+            counts=self.counts[rows],
+            residuals=self.residuals[rows],
+            ids=self.ids[rows],
+        )
+
+    def name_of(self, row: int) -> str:
+        """What a message calls a burst: "burst 'run 7'", or "burst 12" when it has only a number."""
+        return f"burst {self.ids[row : row + 1].tolist()[0]!r}"
+
+    def listed(self, rows: Any, most: int = 5) -> str:
+        """Some bursts in words: "bursts 'run 7', 'run 9'"."""
+        ids = self.ids[rows].tolist()
+        more = f" and {len(ids) - most} more" if len(ids) > most else ""
+        return f"burst{'s' * (len(ids) != 1)} {', '.join(repr(name) for name in ids[:most])}{more}"
+
+    def scaled(self, scale: NDArray[np.float64] | None) -> BurstStatistics:
+        """The same with every feature divided by `scale` (D,); None changes nothing.
+
+        Of what lies off the tangents only the trace is known; it is taken to be shared among the features as the
+        tangents are.
+        """
+        if scale is None:
+            return self
+        _, singular, rows = np.linalg.svd(self.tangents / scale, full_matrices=False)
+        inside = np.square(self.tangents).sum(axis=(0, 1))  # (D,)
+        factor = float((inside / np.square(scale)).sum() / inside.sum())
+        return replace(
+            self,
+            means=self.means / scale,
+            tangents=singular[:, :, None] * rows,
+            residuals=self.residuals * factor,
+            noise_variance=self.noise_variance * factor,
         )
 
     def frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -178,7 +243,7 @@ class BurstStatistics:
         if measurement_noise == "estimate":
             variance = noise_from_spectra(self.residuals, self.counts, self.n_features, self.intrinsic_dim)
         elif isinstance(measurement_noise, str) or not np.isfinite(measurement_noise) or measurement_noise < 0:
-            raise BurstError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {measurement_noise!r}.')
+            raise ValueError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {measurement_noise!r}.')
         else:
             variance = float(measurement_noise) ** 2
         spectra = self.spectra
@@ -188,13 +253,13 @@ class BurstStatistics:
         if len(small):
             i = small[0]
             raise BurstError(
-                f"burst {i} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no larger than "
+                f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no larger than "
                 f"the measurement noise in it, {excess[i]:.3g}: nothing is left when it is subtracted. Take larger "
                 "bursts, drop these, or pass a smaller measurement_noise."
             )
         tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
-        return BurstStatistics(self.means, tangents, self.counts, rest, self.noise_variance + variance)
+        return replace(self, tangents=tangents, residuals=rest, noise_variance=self.noise_variance + variance)
 
     def _refuse_flat_bursts(self) -> None:
         spectra = self.spectra
@@ -203,7 +268,7 @@ class BurstStatistics:
         same = np.flatnonzero(spectra[:, 0] <= rounding)
         if len(same):
             raise BurstError(
-                f"burst {same[0]} (and {len(same) - 1} more) has no spread: its points are identical, to rounding. "
+                f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to rounding. "
                 "Remove such bursts, or check that the instrument did not repeat one reading."
             )
         k = self.intrinsic_dim
@@ -212,9 +277,32 @@ class BurstStatistics:
             i = int(flat[0])
             spans = int((spectra[i] > rounding[i]).sum())
             raise BurstError(
-                f"burst {i} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions "
+                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions "
                 f"(variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
             )
+
+
+def burst_means(bursts: Bursts) -> NDArray[np.float64]:
+    """Means of the bursts (N, D) alone; bad values are refused as in `BurstStatistics.from_bursts`.
+
+    Parameters
+    ----------
+    bursts : Bursts
+
+    Returns
+    -------
+    (N, D) array
+
+    Raises
+    ------
+    BurstError
+        If a value is not finite or too large to be squared.
+    """
+    means = np.empty((len(bursts), bursts.n_features))
+    for rows, block in bursts.blocks():
+        _refuse_bad_values(bursts, rows, block)
+        means[rows] = block.mean(axis=1)
+    return means
 
 
 def _tangents(centred: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -234,31 +322,32 @@ def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
         k = _check_k(intrinsic_dim, dim)
     else:
         if counts.min() < 2:
-            _refuse_short(counts, 1)
+            _refuse_short(bursts, 1)
         step = max(1, len(bursts) // PROBE)
         probe = bursts[np.arange(0, len(bursts), step)]
         spectra = BurstSpectra.empty(probe.counts, dim)
         for rows, block in probe.blocks():
-            _refuse_bad_values(rows * step, block)
+            _refuse_bad_values(probe, rows, block)
             spectra.add(rows, block)
         k = intrinsic_dim_from_spectra(spectra, dim, max_dim)
-    _refuse_short(counts, k)
+    _refuse_short(bursts, k)
     return k
 
 
-def _refuse_short(counts: NDArray[np.int64], k: int) -> None:
+def _refuse_short(bursts: Bursts, k: int) -> None:
+    counts = bursts.counts
     short = np.flatnonzero(counts < k + 1)
     if len(short):
         i = short[0]
         raise BurstError(
-            f"burst {i} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at least {k + 1}. "
+            f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at least {k + 1}. "
             f"Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
         )
 
 
 def _check_k(k: int, dim: int) -> int:
-    if not is_whole(k, 1) or k > dim:
-        raise BurstError(f"intrinsic_dim must be a whole number from 1 to D = {dim}; got {k!r}.")
+    if not is_integer(k, 1) or k > dim:
+        raise BurstError(f"intrinsic_dim must be an integer from 1 to D = {dim}; got {k!r}.")
     return int(k)
 
 
@@ -267,7 +356,7 @@ def _enough(n: int, least: int = MIN_BURSTS) -> None:
         raise BurstError(f"there are {n} bursts; at least {least} are needed to see how they join.")
 
 
-def _refuse_bad_values(rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
+def _refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
     bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
     if not len(bad):
         return
@@ -275,9 +364,15 @@ def _refuse_bad_values(rows: NDArray[np.int64], block: NDArray[np.float64]) -> N
     value, others = block[b, point, feature], len(np.unique(bad[:, 0]))
     cure = "Measure in a larger unit: squares would overflow" if np.isfinite(value) else "Remove or repair these bursts"
     raise BurstError(
-        f"burst {rows[b]} has {value} at point {point}, feature {feature} "
+        f"{bursts.name_of(int(rows[b]))} has {value} at point {point}, {bursts.feature_label(int(feature))} "
         f"({others} of the {len(rows)} bursts read with it are affected). {cure}."
     )
+
+
+def _names(means: NDArray[np.float64], ids: ArrayLike | None, feature_names: Sequence[str] | None) -> dict[str, Any]:
+    """Names by the rules of `Bursts`, of which the means are a set with one point each."""
+    named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
+    return {"ids": named.ids, "feature_names": named.feature_names}
 
 
 def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:

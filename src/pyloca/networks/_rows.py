@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-__all__ = ["apply_rows"]
+__all__ = ["apply_rows", "jacobian_rows"]
 
 TILE = 192  # a multiple of the tiles into which matrix products are cut, also when 2, 4 or 8 threads share them
 BLOCK = 12 * TILE  # rows at a time: few enough for the cache
@@ -29,3 +29,20 @@ def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> ND
             filled.numpy()[: len(rows)] = rows
             out[start : start + BLOCK] = module(filled)[: len(rows)].numpy()
     return out.reshape(*points.shape[:-1], n_out)
+
+
+def jacobian_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
+    """∂ module / ∂ input at rows (…, a) → (…, n_out, a), block by block.
+
+    Rows do not influence each other, so the gradient of the sum over rows of one output has them all.
+    """
+    flat = points.reshape(-1, points.shape[-1])
+    dtype = next(module.parameters()).dtype
+    out = np.empty((len(flat), n_out, flat.shape[1]))
+    for start in range(0, len(flat), BLOCK):
+        rows = torch.tensor(flat[start : start + BLOCK], dtype=dtype, requires_grad=True)
+        output = module(rows)
+        for axis in range(n_out):
+            (slope,) = torch.autograd.grad(output[:, axis].sum(), rows, retain_graph=axis + 1 < n_out)
+            out[start : start + BLOCK, axis] = slope.numpy()
+    return out.reshape(*points.shape[:-1], n_out, flat.shape[1])

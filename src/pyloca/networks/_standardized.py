@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["Standardized"]
+__all__ = ["Standardized", "in_units"]
 
 
 class Standardized(nn.Module):
-    """y ↦ out_shift + out_scale · network((y − in_shift) / in_scale); one scale for all features."""
+    """y ↦ out_shift + out_scale · network((y − in_shift) / in_scale); scales are one number or one per feature."""
 
     in_shift: Tensor
     in_scale: Tensor
@@ -21,10 +21,10 @@ class Standardized(nn.Module):
     def __init__(
         self,
         network: nn.Module,
-        in_shift: NDArray[np.float64],
-        in_scale: float,
-        out_shift: NDArray[np.float64],
-        out_scale: float,
+        in_shift: float | NDArray[np.float64],
+        in_scale: float | NDArray[np.float64],
+        out_shift: float | NDArray[np.float64],
+        out_scale: float | NDArray[np.float64],
     ) -> None:
         super().__init__()
         self.network = network
@@ -39,3 +39,13 @@ class Standardized(nn.Module):
     def forward(self, y: Tensor) -> Tensor:
         """(n, n_in) → (n, n_out)."""
         return self.out_shift + self.out_scale * self.network((y - self.in_shift) / self.in_scale)
+
+
+def in_units(
+    network: nn.Module, *, in_scale: NDArray[np.float64] | None = None, out_scale: NDArray[np.float64] | None = None
+) -> nn.Module:
+    """`network` for inputs or outputs in the user's units, each divided by its scale on the inside; None: as it is."""
+    if in_scale is None and out_scale is None:
+        return network
+    ends = (0.0, 1.0 if in_scale is None else in_scale, 0.0, 1.0 if out_scale is None else out_scale)
+    return Standardized(network, *ends).to(next(network.parameters()).dtype).eval()

@@ -1,25 +1,17 @@
 """Pictures in one style: safe for colour-blind eyes and for printers, no display and no global state.
 
+Functions here draw arrays and know no class of the floors that call them, so every result can have a ``plot()``.
 Figures are made with matplotlib's object-oriented interface, so neither pyplot nor a user's settings are touched. Needs
 the extra ``pyloca[report]``.
 """
 
-from pyloca.plots._choices import (
+from pyloca.plots._comparison import plot_comparison, plot_distances
+from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
     plot_component_selection,
     plot_intrinsic_dim,
     plot_shuffle_test,
-)
-from pyloca.plots._figures import (
-    COLOURS,
-    Scene,
-    overview,
-    plot_comparison,
-    plot_distances,
-    plot_inspection,
-    png,
-    style,
 )
 from pyloca.plots._fit import (
     MOST_AXES,
@@ -30,20 +22,25 @@ from pyloca.plots._fit import (
     plot_training,
     plot_whitening,
 )
+from pyloca.plots._spectrum import plot_alignment
+from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
 
 __all__ = [
     "COLOURS",
+    "FLOOR",
     "MOST_AXES",
-    "Scene",
-    "overview",
+    "OUTLINE",
+    "SEQUENTIAL",
+    "draw_points",
+    "in_unit",
     "plot_agreement",
+    "plot_alignment",
     "plot_burst_std",
     "plot_comparison",
     "plot_component_selection",
     "plot_distances",
     "plot_ellipses",
     "plot_errors",
-    "plot_inspection",
     "plot_intrinsic_dim",
     "plot_map",
     "plot_shuffle_test",
@@ -51,5 +48,6 @@ __all__ = [
     "plot_training",
     "plot_whitening",
     "png",
+    "spread_rows",
     "style",
 ]

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
-from pyloca.diagnostics import push, sample_rows, whitening
-from pyloca.estimator import LOCA
-from pyloca.networks import apply_rows
-from pyloca.plots._figures import COLOURS, SEQUENTIAL, draw_spectrum, spread_rows, style
+from pyloca.plots._spectrum import draw_spectrum
+from pyloca.plots._style import COLOURS, SEQUENTIAL, spread_rows, style
 
 __all__ = ["MOST_AXES", "plot_ellipses", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
 
@@ -64,29 +62,28 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
     return figure
 
 
-def plot_ellipses(model: LOCA, bursts: Any) -> Figure:
+def plot_ellipses(Z: Array, pushed: Array) -> Figure:
     """Bursts after the encoder, some of them as ellipses in the first two coordinates, many times enlarged.
 
-    Where the embedding is an isometry they are circles of one size, that of the dashed one.
+    `pushed` (N, k, d) are the tangents after the encoder in units of σ, Z (N, d) the embedding. Where it is an isometry
+    ellipses are circles of one size, that of the dashed one.
     """
-    statistics = model._read_like(bursts)[1]
-    Z = apply_rows(model.encoder_, statistics.means, model.n_components_)
     if Z.shape[1] < 2:
         raise ValueError("a burst in one coordinate has a length and no ellipse; draw diagnostics_.losses instead.")
-    dots = sample_rows(len(Z), MOST_POINTS // 10)
+    dots = np.sort(np.random.RandomState(0).permutation(len(Z))[: MOST_POINTS // 10])
     apart, first = np.unique(Z[dots, :2], axis=0, return_index=True)  # a collapsed embedding has copies
     rows = dots[first[spread_rows(apart, ELLIPSES)]]
-    white = whitening(model.encoder_, statistics[rows], model.burst_std_)
-    _, pushed = push(model.encoder_, statistics[rows], model.burst_std_)  # (n, k, d)
+    stretches = np.linalg.svd(pushed[rows], compute_uv=False)  # (n, k)
+    conditions = stretches[:, 0] / np.maximum(stretches[:, -1], np.finfo(float).tiny)
     places = Z[rows, :2]
     radius = 0.4 * float(np.median(cKDTree(places).query(places, 2)[0][:, 1])) if len(rows) > 1 else 1.0
-    norm = Normalize(1, max(1.5, float(np.quantile(white.conditions, 0.95))))
+    norm = Normalize(1, max(1.5, float(np.quantile(conditions, 0.95))))
     colours = ScalarMappable(norm, SEQUENTIAL)
     with style():
         figure = Figure(figsize=(SIZE[0], _height(Z)), layout="constrained")
         axes = figure.subplots()
         axes.scatter(Z[dots, 0], Z[dots, 1], color="#CCCCCC", s=2, linewidths=0, zorder=0)
-        for place, tangents, condition in zip(places, pushed.numpy()[:, :, :2], white.conditions, strict=True):
+        for place, tangents, condition in zip(places, pushed[rows][:, :, :2], conditions, strict=True):
             _, lengths, directions = np.linalg.svd(tangents, full_matrices=False)
             lengths, angle = np.resize([*lengths, 0], 2), np.degrees(np.arctan2(directions[0, 1], directions[0, 0]))
             wide, high = 2 * radius * np.minimum(lengths, LONGEST)

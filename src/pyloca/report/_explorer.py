@@ -98,7 +98,7 @@ def explorer(
     reason = _reason(networks)
     if reason:
         return Explorer(title, None, caption, reason)
-    Z = model.transform(Y)
+    Z = model.encode(Y)
     rows = np.arange(n) if n <= SHOWN else np.sort(np.random.RandomState(random_state).choice(n, SHOWN, replace=False))
     data: dict[str, Any] = {name: _network(module) for name, module in networks.items()}
     data |= {
@@ -131,7 +131,7 @@ def _floor(
     rooms = np.zeros((0, 4)) if walls is None else np.asarray(walls, dtype=np.float64)
     if rooms.ndim != 2 or rooms.shape[1] != 4:
         raise ValueError(f"walls must be rooms (left, bottom, right, top), shape (r, 4); got shape {rooms.shape}.")
-    motion = calibrate(Z, X) if motion is None else motion
+    motion = calibrate(X, Z) if motion is None else motion
     return {
         "places": _pack(X[rows], "f8"),
         "walls": rooms.tolist(),

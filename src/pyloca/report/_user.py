@@ -14,9 +14,10 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca.bursts import Bursts, open_bursts
-from pyloca.diagnostics import Diagnostics, diagnose_fit, round_trip_errors, whitening
+from pyloca.checks import push, whitening
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data
+from pyloca.estimator import LOCA, Data, Reading, read_like
+from pyloca.findings import Diagnostics, judge, round_trip_errors
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
 from pyloca.plots import (
@@ -47,6 +48,7 @@ class _Findings:
     """What the page is made from: everything has a row for each of the N bursts."""
 
     model: LOCA
+    seen: Reading
     statistics: BurstStatistics
     spectrum: Array
     Z: Array  # (N, d)
@@ -102,31 +104,28 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
 
 
 def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
-    raw: Bursts | None = None
-    if isinstance(bursts, BurstStatistics):
-        statistics = model._read_like(bursts)[1]
-        spectrum = np.median(statistics.spectra, axis=0)
-    else:
-        raw = open_bursts(bursts) if isinstance(bursts, (str, os.PathLike)) else Bursts(bursts)
-        statistics = model._read_like(raw)[1]
-        spectrum = median_spectrum(raw)
+    if isinstance(bursts, (str, os.PathLike)):
+        bursts = open_bursts(bursts)
+    seen = read_like(model, bursts)
+    statistics = seen.statistics
+    spectrum = np.median(statistics.spectra, axis=0) if seen.bursts is None else median_spectrum(seen.bursts)
     if labels is not None and len(labels) != len(statistics):
         raise BurstError(f"there are {len(labels)} labels for {len(statistics)} bursts; give one for each.")
     means = statistics.means
-    Z = model.transform(means)
-    white = whitening(model.encoder_, statistics, model.burst_std_)
+    Z = seen.embed()
+    white = whitening(seen.encoder, statistics, model.burst_std_)
     loss, floors, stretch = white.losses, white.floors, white.stretches
     if np.median(loss) < NOT_RANDOM * np.median(floors):
         floors = np.zeros_like(floors)
-    error = round_trip_errors(model.decoder_, means, Z)
+    error = round_trip_errors(seen.decoder, means, Z)
     same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
     held_out = model.validation_indices_ if same else None
     checked = (
         model.diagnostics_
         if same
-        else diagnose_fit(model.encoder_, statistics, model.burst_std_, decoder=model.decoder_, bursts=raw)
+        else judge(seen.encoder, seen.decoder, statistics, model.burst_std_, bursts=seen.bursts)
     )
-    return _Findings(model, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
+    return _Findings(model, seen, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
 
 
 # -- sections ---------------------------------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ def _ellipses(found: _Findings) -> list[Figure]:
         return []
     return [
         _figure(
-            plot_ellipses(found.model, found.statistics),
+            plot_ellipses(found.Z, push(found.seen.encoder, found.statistics, found.model.burst_std_)[1].numpy()),
             "Some bursts after the encoder, drawn as ellipses on the embedding.",
             "Some bursts after the encoder, many times enlarged. Round ones of the size of the dashed circle are as "
             "they should be; where long ones lie side by side, distances are wrong that way.",

@@ -12,7 +12,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from pyloca._files import write_atomically
+from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
 
 __all__ = ["CheckpointFile", "State"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
-from pyloca.diagnostics import MANY_APART, Whitening, embedding_fault, overlapping
+from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
@@ -163,7 +163,6 @@ class _FastSolver:
                 self.problem.n_components,
                 burst_std=self.problem.burst_std,
                 random_state=self.random,
-                labels=self.problem.train,
                 **options,
             )
             first = start if first is None else first

@@ -1,0 +1,68 @@
+"""How many components the bursts ask for: by the alignment at once, or by comparing fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.alignment import align
+from pyloca.checks._embedding import CURED
+from pyloca.geometry import BurstStatistics, sample_rows
+
+__all__ = ["Suggestion", "enough_components", "suggest_components"]
+
+Array = NDArray[np.float64]
+
+HINT_BURSTS = 1500
+# One more component must lower the held-out loss by so many standard errors, and by more than this much of it or of 1.
+ERRORS, MATERIAL_PART, MATERIAL = 2.5, 0.1, 0.003
+CAP = 5.0  # times the sampling floor: a few singular bursts must not decide
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What the closed-form alignment says of d.
+
+    Attributes
+    ----------
+    n_components : int
+        k when the latent space is flat, k + 1 when one more dimension relieves the strain.
+    intrinsic_dim : int
+    strains : (float, float)
+        Relative mismatch of the aligned edges in k and in k + 1 dimensions.
+    """
+
+    n_components: int
+    intrinsic_dim: int
+    strains: tuple[float, float]
+
+
+def suggest_components(statistics: BurstStatistics, burst_std: float | None = None) -> Suggestion:
+    """k when the latent space is flat, k + 1 when it is not: in closed form, without training.
+
+    On a curved surface edges that do not fit together in k dimensions do so in one more, and the strain of the aligned
+    bursts falls. (The eigenvalues of the synchronisation do not tell: on a stereographic sphere with D = k frames are
+    parallel although the sphere is not flat.)
+    """
+    statistics = statistics[sample_rows(len(statistics), HINT_BURSTS)]
+    k = statistics.intrinsic_dim
+    flat, bent = (align(statistics, d, burst_std=burst_std).strain for d in (k, k + 1))
+    return Suggestion(k + 1 if bent < CURED * flat else k, k, (flat, bent))
+
+
+def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Which candidates are enough, and the means and standard errors that say so.
+
+    `losses` (n, m) are the whitening losses of m held-out bursts under n fits, `counts` (m,) their points. A candidate
+    is enough when the best one is not better by 2.5 standard errors, burst by burst, and by a tenth. A burst counts
+    with at most 5 times its sampling floor.
+    """
+    floors = k * (k + 1) / (2 * (counts - 1))
+    capped = np.minimum(losses, np.where(np.isfinite(counts), CAP * floors, np.inf))
+    means = capped.mean(axis=1)
+    best = int(np.argmin(means))
+    errors = (capped - capped[best]).std(axis=1) / np.sqrt(capped.shape[1])
+    enough = means - means[best] <= np.maximum(ERRORS * errors, MATERIAL_PART * means[best] + MATERIAL)
+    return enough, means, errors

@@ -1,0 +1,32 @@
+"""The same settings on other bursts, for error bars and the null test."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn.base import clone
+
+from pyloca.errors import TrustWarning
+from pyloca.estimator import LOCA
+from pyloca.geometry import BurstStatistics
+
+__all__ = ["refit"]
+
+
+def refit(model: LOCA, statistics: BurstStatistics, **changes: Any) -> LOCA:
+    """A fresh `LOCA` with the settings of `model`, its σ and its d, in silence, on `statistics` (free of noise)."""
+    fresh = clone(model).set_params(
+        measurement_noise=None,
+        intrinsic_dim=None,
+        feature_scale=None,  # the statistics are in the units of the model already
+        verbose=0,
+        callbacks=(),
+        solver="fast",
+        burst_std=model.burst_std_,
+        n_components=model.n_components_,
+        **changes,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        return fresh.fit(statistics)

@@ -1,0 +1,7 @@
+"""`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
+
+from pyloca.estimator._components import ComponentFits, compare_components
+from pyloca.estimator._loca import LOCA
+from pyloca.estimator._reading import Data, Reading, read_like
+
+__all__ = ["LOCA", "ComponentFits", "Data", "Reading", "compare_components", "read_like"]

@@ -1,0 +1,543 @@
+"""`LOCA`: fit, transform, encode, decode, score, save and load."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from pyloca._arguments import is_integer
+from pyloca.checks import suggest_components, whitening
+from pyloca.errors import BurstError, TrustWarning
+from pyloca.estimator._components import MORE, compare_components
+from pyloca.estimator._parameters import check_parameters
+from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._training import train
+from pyloca.geometry import BurstStatistics
+from pyloca.modelfile import load_model, save_model
+from pyloca.networks import apply_rows, jacobian_rows
+
+__all__ = ["LOCA"]
+
+_SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that another d may cure
+
+
+class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """LOcal Conformal Autoencoder: coordinates isometric to the latent variables, from bursts of measurements.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=2
+        d, the dimension of the embedding. At least the intrinsic dimension k of the bursts; more when the latent
+        manifold is curved (a sphere has k = 2 and needs d = 3). "auto" takes k where the aligned bursts are flat, else
+        compares fits of k to k + 3 components (`pyloca.selection.select_n_components`).
+    burst_std : float, optional
+        σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
+        the σ that the bursts know of (``bursts.burst_std``); where they know none, the square root of the median first
+        eigenvalue of the burst covariances, as the paper does; then coordinates are right up to one factor.
+    intrinsic_dim : int, optional
+        k, the dimension of a burst. None reads it off the burst spectra.
+    solver : {"fast", "paper"}, default="fast"
+        "fast" needs seconds; "paper" is Algorithm 1 with its schedule.
+    encoder, decoder : torch.nn.Module, optional
+        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None makes an MLP.
+    hidden_layers : sequence of int, default=(50, 50)
+    activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"
+    decoder_activation : str, optional
+        None uses `activation`.
+    feature_scale : "auto", None or (D,) array, default="auto"
+        What each feature is divided by before anything else; coordinates do not depend on it, how well they are found
+        does. "auto" takes the spread of each feature when features are of different kinds (different units, a table of
+        named sensors, or spreads that differ more than those of one kind do), and leaves them alone otherwise, as the
+        pixels of an image should be. None leaves them alone.
+    measurement_noise : float or "estimate", optional
+        Standard deviation of isotropic noise of the instrument, removed from the burst covariances. "estimate" reads
+        it off what lies outside the k leading directions. Used by the fast solver.
+    validation_fraction : float, default=0.1
+        Bursts held out to choose how smooth the encoder is and when to stop.
+    tol : float, optional
+        Relative gain of the held-out loss below which training counts as idle. None: 0.01 (fast), 0 (paper).
+    max_iter : int, optional
+        At most this many iterations (fast) or epochs (paper), over all stages together.
+    random_state : int, RandomState or None
+    device : str or torch.device, default="auto"
+        "auto" is CUDA when present, else MPS (paper solver only: it has no float64), else the CPU.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, log lines elsewhere.
+    callbacks : sequence of callables
+        Each is called with a record (a dict) at every check of the training, and stops it by returning True.
+
+    Attributes
+    ----------
+    embedding_ : (N, d) array
+        Embedding of the burst means, in the order of `burst_ids_`.
+    burst_ids_ : (N,) array
+        What the bursts are called; their numbers when they have no ids.
+    encoder_, decoder_ : torch.nn.Module
+        Measurements to coordinates and back, both in the user's units.
+    burst_std_ : float
+    intrinsic_dim_, n_components_, n_features_in_, n_iter_ : int
+    feature_names_in_ : (D,) array of str
+        Only when the bursts have feature names.
+    units_ : tuple of str or None
+    feature_scale_ : (D,) array
+        What each feature was divided by; ones when all were left alone.
+    converged_ : bool
+    history_ : list of dict
+        One record per check of the training.
+    diagnostics_ : Diagnostics
+        How well held-out bursts were whitened, and what that says.
+    trust_scale_ : TrustScale
+        What ``transform(X, return_trust=True)`` measures new points by.
+    validation_indices_ : (n,) array
+        Which bursts were held out.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> data = datasets.mushroom(n_bursts=200, n_points=20)
+    >>> model = LOCA(n_components=2, burst_std=data.burst_std, hidden_layers=(10,), random_state=0)
+    >>> model.fit_transform(data.bursts).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        *,
+        burst_std: float | None = None,
+        intrinsic_dim: int | None = None,
+        solver: str = "fast",
+        encoder: nn.Module | None = None,
+        decoder: nn.Module | None = None,
+        hidden_layers: Sequence[int] = (50, 50),
+        activation: str = "tanh",
+        decoder_activation: str | None = None,
+        feature_scale: str | ArrayLike | None = "auto",
+        measurement_noise: float | str | None = None,
+        validation_fraction: float = 0.1,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str | torch.device = "auto",
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+    ) -> None:
+        self.n_components = n_components
+        self.burst_std = burst_std
+        self.intrinsic_dim = intrinsic_dim
+        self.solver = solver
+        self.encoder = encoder
+        self.decoder = decoder
+        self.hidden_layers = hidden_layers
+        self.activation = activation
+        self.decoder_activation = decoder_activation
+        self.feature_scale = feature_scale
+        self.measurement_noise = measurement_noise
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # Not metadata to route: these are options of a call.
+    __metadata_request__fit = {"checkpoint": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__transform = {"return_trust": UNUSED}  # noqa: RUF012
+    __metadata_request__inverse_transform = {"Z": UNUSED}  # noqa: RUF012
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Data, y: None = None, *, checkpoint: str | os.PathLike[str] | None = None) -> LOCA:
+        """Find encoder and decoder for bursts.
+
+        Parameters
+        ----------
+        X : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
+            The bursts, or a file of them.
+        y : None
+            Ignored; there for scikit-learn.
+        checkpoint : path, optional
+            Keep the state of the training in this file. If the file exists, the fit resumes from it; it raises if the
+            file was written for other data or settings (`max_iter` may grow). Needs an integer `random_state`. Delete
+            the file once the model is saved.
+
+        Returns
+        -------
+        LOCA
+            This estimator, fitted.
+
+        Raises
+        ------
+        BurstError
+            If the bursts cannot be used; the message names the burst and the sensor.
+        ValueError
+            If a parameter is wrong.
+        ConvergenceError
+            If the loss is not finite and cannot be recovered.
+
+        Warns
+        -----
+        TrustWarning
+            If a check says that the result should not be believed.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> bursts = datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts
+        >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
+        2
+        """
+        fitted = self._fit(X, checkpoint)
+        # All at once: an interrupted fit leaves the estimator as it was.
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        vars(self).update(fitted)
+        for message in self.diagnostics_.warnings:
+            warnings.warn(message, TrustWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, X: Data, y: None = None) -> NDArray[np.float64]:
+        """Fit, and embed the burst means.
+
+        Parameters
+        ----------
+        X : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
+        y : None
+            Ignored; there for scikit-learn.
+
+        Returns
+        -------
+        (N, d) array
+            Bit for bit what ``transform(X)`` gives afterwards.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> bursts = datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts
+        >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit_transform(bursts).shape
+        (200, 2)
+        """
+        return self.fit(X).embedding_
+
+    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any]:
+        check_parameters(self)
+        if checkpoint is not None and not is_integer(self.random_state, 0):
+            raise ValueError("a fit with a checkpoint needs an integer random_state: it can only go on as it began.")
+        source = as_source(X)
+        scale = choose_scale(self.feature_scale, source, self.measurement_noise)
+        most = {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
+        bursts, statistics = read(
+            source, scale, intrinsic_dim=self.intrinsic_dim, measurement_noise=self.measurement_noise, **most
+        )
+        known = self.burst_std if self.burst_std is not None or bursts is None else bursts.burst_std
+        d, compared = self._choose_components(statistics, known)
+        settings: dict[str, Any] = {"burst_std": statistics.burst_std(known)}
+        file = None if checkpoint is None else Path(checkpoint)
+        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=file, **settings)
+        found = {finding.name for finding in fitted["diagnostics_"].findings}
+        if self.n_components == "auto" and not compared and _SHAPE & found:
+            better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
+            if better != d:
+                fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        return fitted
+
+    def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
+        """d, and whether it was chosen by comparing fits."""
+        k = statistics.intrinsic_dim
+        if self.n_components == "auto":
+            if suggest_components(statistics, burst_std).n_components == k:
+                return k, False
+            return self._compare_components(statistics, burst_std), True
+        d = int(self.n_components)
+        if d < k:
+            raise BurstError(
+                f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
+            )
+        # Günther (1989): every smooth k-dimensional manifold embeds isometrically in this many dimensions.
+        enough = min(max(k * (k + 5) // 2, k * (k + 3) // 2 + 5), len(statistics) - 2)
+        if d > enough:
+            raise BurstError(
+                f"n_components = {d} is more than {len(statistics)} bursts of intrinsic dimension k = {k} can ask for; "
+                f"use at most {enough}."
+            )
+        return d, False
+
+    def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
+        k = statistics.intrinsic_dim
+        same = {"burst_std": burst_std, "intrinsic_dim": k, "verbose": 0, "callbacks": ()}
+        # noise and scale are out of the statistics already
+        same |= {"measurement_noise": None, "feature_scale": None}
+        settings = self.get_params(deep=False) | same
+        models = {d: type(self)(**(settings | {"n_components": d})) for d in range(k, k + MORE + 1)}
+        return compare_components(models, statistics, statistics.counts).n_components
+
+    # -- using the fit ------------------------------------------------------------------------------------------
+
+    @overload
+    def transform(self, X: Data, *, return_trust: Literal[False] = ...) -> NDArray[np.float64]: ...
+
+    @overload
+    def transform(
+        self, X: Data, *, return_trust: Literal[True]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+    def transform(
+        self, X: Data, *, return_trust: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Coordinates of points, or of bursts. Rows do not influence each other.
+
+        Parameters
+        ----------
+        X : (n, D) array or data frame, or bursts in any form that `fit` takes
+            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` of them gave.
+        return_trust : bool, default=False
+            Return also a number for each row: the part of held-out measurements that are at least as strange, by their
+            round trip through the decoder and their distance to the training bursts. Evenly spread between 0 and 1 for
+            measurements of the same kind, near 0 for those that lie off the manifold.
+
+        Returns
+        -------
+        (n, d) array, or a tuple of it and an (n,) array
+
+        Raises
+        ------
+        ValueError
+            If the points are not finite numbers, or have other features than those of the fit.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> model.transform(data.Y).shape, model.transform(data.bursts[:5]).shape
+        ((200, 2), (5, 2))
+        """
+        check_is_fitted(self)
+        if holds_bursts(X):
+            points = means_like(self, X)
+        else:
+            points = self._scaled(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+        embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
+        if not return_trust:
+            return embedded
+        training = np.delete(self.embedding_, self.validation_indices_, axis=0)
+        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training)
+
+    def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
+        """The encoder, point by point.
+
+        Parameters
+        ----------
+        Y : (…, D) array
+            Measurements, with any leading axes.
+
+        Returns
+        -------
+        (…, d) array
+
+        Raises
+        ------
+        ValueError
+            If the last axis does not have D features, or a value is not finite.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> model.encode(data.bursts.to_array()).shape, model.encode(data.Y[0]).shape
+        ((200, 20, 2), (2,))
+        """
+        check_is_fitted(self)
+        points = self._scaled(_as_points(Y, self.n_features_in_, "Y"))
+        return apply_rows(inner(self, "encoder"), points, self.n_components_)
+
+    def encode_with_jacobian(self, Y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The encoder and its derivative, point by point, for those who propagate errors or forces.
+
+        Parameters
+        ----------
+        Y : (…, D) array
+
+        Returns
+        -------
+        values : (…, d) array
+            As `encode` gives them.
+        jacobians : (…, d, D) array
+            ∂ρ/∂y, per unit of the measurements.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> Z, J = model.encode_with_jacobian(data.Y)
+        >>> Z.shape, J.shape
+        ((200, 2), (200, 2, 2))
+        """
+        values = self.encode(Y)
+        points = self._scaled(_as_points(Y, self.n_features_in_, "Y"))
+        slopes = jacobian_rows(inner(self, "encoder"), points, self.n_components_)  # (…, d, D)
+        return values, slopes / self.feature_scale_
+
+    def decode(self, Z: ArrayLike) -> NDArray[np.float64]:
+        """The decoder, point by point.
+
+        Parameters
+        ----------
+        Z : (…, d) array
+            Coordinates, with any leading axes.
+
+        Returns
+        -------
+        (…, D) array
+            Measurements, in the units of the data.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> model.decode(model.embedding_[:3]).shape
+        (3, 2)
+        """
+        check_is_fitted(self)
+        points = _as_points(Z, self.n_components_, "Z")
+        decoded = apply_rows(inner(self, "decoder"), points, self.n_features_in_)
+        return decoded if np.all(self.feature_scale_ == 1) else decoded * self.feature_scale_
+
+    def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
+        """`decode` of rows, as scikit-learn calls it.
+
+        Parameters
+        ----------
+        Z : (n, d) array
+
+        Returns
+        -------
+        (n, D) array
+        """
+        check_is_fitted(self)
+        rows = np.asarray(Z)
+        if rows.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, or "
+                "use decode, which takes any leading axes."
+            )
+        return self.decode(Z)
+
+    def score(self, X: Data, y: None = None) -> float:
+        """Minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
+        y : None
+            Ignored; there for scikit-learn.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts[:150])
+        >>> -1 < model.score(data.bursts[150:]) < 0
+        True
+        """
+        seen = read_like(self, X)
+        losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
+        return -float(np.average(losses, weights=seen.statistics.weights))
+
+    def _scaled(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return points if np.all(self.feature_scale_ == 1) else points / self.feature_scale_
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one `.safetensors` file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Path
+            Of the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     again = LOCA.load(model.save(f"{folder}/mushroom.safetensors"))
+        >>> bool((again.transform(data.Y) == model.transform(data.Y)).all())
+        True
+        """
+        check_is_fitted(self)
+        return save_model(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+    ) -> LOCA:
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        encoder, decoder : torch.nn.Module, optional
+            Modules of your own are passed again; the file has their weights only.
+
+        Returns
+        -------
+        LOCA
+
+        Raises
+        ------
+        ModelFileError
+            If the file is not a model, or was altered or damaged.
+        """
+        return load_model(path, cls, encoder=encoder, decoder=decoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = False
+        return tags
+
+
+def _as_points(points: ArrayLike, dim: int, name: str) -> NDArray[np.float64]:
+    """Finite numbers (…, dim)."""
+    if np.ma.isMaskedArray(points):
+        raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
+    array = np.asarray(points)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+    if array.ndim < 1 or array.shape[-1] != dim:
+        raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove or repair these points.")
+    return array.astype(np.float64, copy=False)

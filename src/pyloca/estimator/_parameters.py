@@ -1,0 +1,105 @@
+"""What can be said of the parameters of `LOCA` before any data is read."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pyloca._arguments import is_integer, is_positive
+from pyloca.networks import ACTIVATIONS
+from pyloca.solvers import SOLVERS
+
+__all__ = ["check_modules", "check_parameters", "choose_device"]
+
+
+def check_parameters(p: Any) -> None:
+    """Refuse settings of an estimator `p` that no data could fit."""
+
+    def refuse(name: str, expected: str) -> None:
+        raise ValueError(f"{name} must be {expected}; got {getattr(p, name)!r}.")
+
+    if p.n_components != "auto" and not is_integer(p.n_components, 1):
+        refuse("n_components", 'an integer of at least 1, or "auto"')
+    if p.burst_std is not None and not is_positive(p.burst_std):
+        refuse("burst_std", "a number > 0, or None to estimate it")
+    if p.intrinsic_dim is not None and not is_integer(p.intrinsic_dim, 1):
+        refuse("intrinsic_dim", "an integer of at least 1, or None")
+    if not isinstance(p.solver, str) or p.solver not in SOLVERS:
+        refuse("solver", f"one of {', '.join(SOLVERS)}")
+    if p.max_iter is not None and not is_integer(p.max_iter, 1):
+        refuse("max_iter", "an integer of at least 1, or None")
+    if p.tol is not None and (not isinstance(p.tol, Real) or not 0 <= p.tol < 1):
+        refuse("tol", "in [0, 1), or None")
+    if not isinstance(p.validation_fraction, Real) or not 0 <= p.validation_fraction < 1:
+        refuse("validation_fraction", "in [0, 1)")
+    layers = p.hidden_layers
+    if isinstance(layers, str) or not hasattr(layers, "__iter__") or not all(is_integer(n, 1) for n in layers):
+        refuse("hidden_layers", "integers of at least 1")
+    for name in ("activation", "decoder_activation"):
+        value = getattr(p, name)
+        if value is None and name == "decoder_activation":
+            continue
+        if not isinstance(value, str) or value not in ACTIVATIONS:
+            refuse(name, f"one of {', '.join(sorted(ACTIVATIONS))}")
+    _check_scale(p.feature_scale)
+    noise = p.measurement_noise
+    if noise is not None and noise != "estimate" and not is_positive(noise) and noise != 0:
+        refuse("measurement_noise", 'None, "estimate" or a number ≥ 0')
+    if isinstance(p.callbacks, str) or not hasattr(p.callbacks, "__iter__"):
+        raise ValueError(f"callbacks must be a sequence of functions; got {p.callbacks!r}. Pass [function].")
+    for name in ("encoder", "decoder"):
+        if getattr(p, name) is not None and not isinstance(getattr(p, name), nn.Module):
+            refuse(name, "an instance of torch.nn.Module, or None")
+
+
+def _check_scale(scale: Any) -> None:
+    if scale is None or (isinstance(scale, str) and scale == "auto"):
+        return
+    try:
+        values = np.asarray(scale, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if isinstance(scale, str) or values.ndim != 1 or not len(values) or not np.all((values > 0) & (values < np.inf)):
+        raise ValueError(f'feature_scale must be "auto", None, or a number > 0 for each feature; got {scale!r}.')
+
+
+def check_modules(p: Any, n_features: int, d: int) -> None:
+    """Modules of the user's own must map (n, D) to (n, d) and back; seen on two points before any training."""
+    for name, module, n_in, n_out in (("encoder", p.encoder, n_features, d), ("decoder", p.decoder, d, n_features)):
+        if module is None:
+            continue
+        copied = copy.deepcopy(module).double().eval()
+        try:
+            with torch.no_grad():
+                output = copied(torch.zeros(2, n_in, dtype=torch.float64))
+        except Exception as error:  # whatever the user's code raises means the same here
+            raise ValueError(f"the {name} does not take points of shape (n, {n_in}): {error}") from error
+        if not isinstance(output, torch.Tensor):
+            raise ValueError(f"the {name} returns a {type(output).__name__}; expected one tensor (n, {n_out}).")
+        if tuple(output.shape) != (2, n_out):
+            raise ValueError(f"the {name} maps (2, {n_in}) to {tuple(output.shape)}; expected (2, {n_out}).")
+
+
+def choose_device(device: str | torch.device, solver: str) -> torch.device:
+    """The device that was asked for, when it works here; "auto" takes the best one that the solver can use."""
+    if isinstance(device, torch.device) or device != "auto":
+        try:
+            chosen = torch.device(device)
+            if chosen.type != "mps":  # of which more below
+                torch.empty(0, device=chosen)
+        except (TypeError, RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"device {device!r} cannot be used here ({reason}).") from error
+        if chosen.type == "mps" and solver == "fast":
+            raise ValueError('the fast solver needs float64, which MPS lacks; use device="cpu" or solver="paper".')
+        return chosen
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if solver == "paper" and torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")

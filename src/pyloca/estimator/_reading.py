@@ -1,0 +1,182 @@
+"""What arrives at an estimator: points, bursts in any form, or statistics; and bursts as its networks see them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from pyloca.bursts import Bursts, as_bursts
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstStatistics, burst_means, feature_scale
+from pyloca.networks import Standardized, apply_rows
+
+__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
+
+Array = NDArray[np.float64]
+Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Bursts as the networks of a fitted model see them: each feature divided by its scale.
+
+    Attributes
+    ----------
+    bursts : Bursts or None
+        Raw bursts; None when only statistics were given.
+    statistics : BurstStatistics
+    encoder, decoder : torch.nn.Module
+        The networks of the model, for measurements in these units.
+    n_components : int
+    """
+
+    bursts: Bursts | None
+    statistics: BurstStatistics
+    encoder: nn.Module
+    decoder: nn.Module
+    n_components: int
+
+    def embed(self) -> Array:
+        """Embedding of the burst means, (N, d)."""
+        return apply_rows(self.encoder, self.statistics.means, self.n_components)
+
+
+def as_source(data: Data) -> Bursts | BurstStatistics:
+    """Bursts from whatever holds them; statistics stay what they are."""
+    if isinstance(data, BurstStatistics):
+        return data
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        raise BurstError(
+            "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
+        )
+    return as_bursts(data)
+
+
+def holds_bursts(X: Any) -> bool:
+    """Whether `transform` is given bursts, and not points (n, D)."""
+    if isinstance(X, (Bursts, BurstStatistics, str, os.PathLike)):
+        return True
+    if isinstance(X, (list, tuple)):
+        return bool(X) and np.ndim(X[0]) == 2
+    return getattr(X, "ndim", None) == 3
+
+
+def choose_scale(
+    asked: str | ArrayLike | None, data: Bursts | BurstStatistics, measurement_noise: Any
+) -> NDArray[np.float64] | None:
+    """What each feature is divided by, (D,); None: nothing.
+
+    A noise that is given as one number is one number in the units that the measurements have, so these stay.
+    """
+    if asked is None:
+        return None
+    if isinstance(asked, str):
+        return feature_scale(data) if measurement_noise in (None, "estimate") else None
+    scale = np.asarray(asked, dtype=np.float64)
+    if scale.shape != (data.n_features,):
+        raise ValueError(f"feature_scale has shape {scale.shape}; expected ({data.n_features},), a number per feature.")
+    if measurement_noise not in (None, "estimate") and not np.all(scale == scale[0]):
+        raise ValueError("measurement_noise as one number needs features in one unit; leave feature_scale out.")
+    return None if np.all(scale == 1) else scale
+
+
+def read(
+    data: Bursts | BurstStatistics,
+    scale: Array | None,
+    *,
+    intrinsic_dim: int | None,
+    measurement_noise: float | str | None,
+    **options: Any,
+) -> tuple[Bursts | None, BurstStatistics]:
+    """Raw bursts (None: there are none) and their statistics, in units of `scale`."""
+    if isinstance(data, BurstStatistics):
+        if intrinsic_dim is not None and intrinsic_dim != data.intrinsic_dim:
+            raise BurstError(
+                f"the BurstStatistics have k = {data.intrinsic_dim} tangents per burst; k = {intrinsic_dim} is needed."
+            )
+        return None, data.scaled(scale).without_noise(measurement_noise)
+    bursts = data if scale is None else data.scaled(scale)
+    return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, measurement_noise=measurement_noise, **options)
+
+
+def read_like(model: Any, data: Data) -> Reading:
+    """Bursts of the instrument that `model` was fitted to, as its networks see them.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    data : (N, M, D), Bursts, BurstStatistics, or a path
+
+    Returns
+    -------
+    Reading
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, or have other features than those of the fit.
+    """
+    check_is_fitted(model)
+    source = as_source(data)
+    _refuse_other_features(model, source)
+    bursts, statistics = read(
+        source,
+        _scale(model),
+        intrinsic_dim=model.intrinsic_dim_,
+        measurement_noise=model.measurement_noise,
+        **({} if isinstance(source, BurstStatistics) else {"min_bursts": 1}),
+    )
+    return Reading(bursts, statistics, inner(model, "encoder"), inner(model, "decoder"), model.n_components_)
+
+
+def means_like(model: Any, data: Data) -> Array:
+    """Burst means (N, D) as the networks of `model` see them: no more is needed to embed bursts."""
+    source = as_source(data)
+    _refuse_other_features(model, source)
+    scale = _scale(model)
+    if isinstance(source, BurstStatistics):
+        return source.means if scale is None else source.means / scale
+    return burst_means(source if scale is None else source.scaled(scale))
+
+
+def inner(model: Any, name: str) -> nn.Module:
+    """The encoder or decoder of `model` without the scale of the features around it."""
+    module: nn.Module = getattr(model, f"{name}_")
+    if _scale(model) is None:
+        return module
+    assert isinstance(module, Standardized)
+    return module.network
+
+
+def _scale(model: Any) -> Array | None:
+    scale: Array = model.feature_scale_
+    return None if np.all(scale == 1) else scale
+
+
+def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None:
+    expected = model.n_features_in_
+    if source.n_features != expected:
+        raise BurstError(
+            f"the bursts have {source.n_features} features, but LOCA is expecting {expected} features as input."
+        )
+    known, names = getattr(model, "feature_names_in_", None), source.feature_names
+    if known is None or names is None or list(names) == list(known):
+        return
+    if sorted(names) == sorted(known):
+        raise BurstError(
+            f"the bursts have the features of the fit in another order: {', '.join(names)}; expected "
+            f"{', '.join(known)}. Choose the columns in this order."
+        )
+    missing = [name for name in known if name not in names]
+    extra = [name for name in names if name not in known]
+    raise BurstError(
+        f"the bursts do not have the features of the fit: {', '.join(missing)} missing, {', '.join(extra)} unknown."
+    )

@@ -1,0 +1,133 @@
+"""One training from beginning to end: pose the problem, solve it, judge what came out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from pyloca.bursts import Bursts, split_indices
+from pyloca.errors import BurstError
+from pyloca.estimator._parameters import check_modules, choose_device
+from pyloca.findings import Diagnostics, Finding, TrustScale, judge
+from pyloca.geometry import BurstStatistics
+from pyloca.networks import apply_rows, in_units
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
+
+__all__ = ["train"]
+
+Array = NDArray[np.float64]
+
+MIN_TRAINING = 8  # bursts that are left to train on
+
+
+def train(
+    model: Any,
+    bursts: Bursts | None,
+    statistics: BurstStatistics,
+    scale: Array | None,
+    *,
+    n_components: int,
+    burst_std: float,
+    checkpoint: Path | None = None,
+) -> dict[str, Any]:
+    """What a fit of the estimator `model` leaves, by attribute; `bursts` and `statistics` are in units of `scale`."""
+    problem = _pose(model, bursts, statistics, n_components, burst_std)
+    file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
+    monitor = Monitor(model.callbacks, model.verbose, file)
+    try:
+        solution = SOLVERS[model.solver](problem, monitor)
+    finally:
+        monitor.close()
+    encoder, decoder = solution.encoder.cpu().eval(), solution.decoder.cpu().eval()
+    embedding = apply_rows(encoder, statistics.means, n_components)
+    n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
+    diagnostics, trust_scale = _judge(replace(solution, encoder=encoder, decoder=decoder), problem, embedding, n_iter)
+    dim = statistics.n_features
+    fitted = {
+        "encoder_": in_units(encoder, in_scale=scale),
+        "decoder_": in_units(decoder, out_scale=scale),
+        "embedding_": embedding,
+        "burst_ids_": statistics.ids,
+        "history_": monitor.history,
+        "n_iter_": n_iter,
+        "converged_": solution.converged,
+        "burst_std_": burst_std,
+        "intrinsic_dim_": statistics.intrinsic_dim,
+        "n_components_": n_components,
+        "n_features_in_": dim,
+        "units_": statistics.units,
+        "feature_scale_": np.ones(dim) if scale is None else scale,
+        "validation_indices_": problem.validation,
+        "diagnostics_": diagnostics,
+        "trust_scale_": trust_scale,
+    }
+    if statistics.feature_names is not None:
+        fitted["feature_names_in_"] = np.array(statistics.feature_names, dtype=object)
+    return fitted
+
+
+def _pose(
+    model: Any, bursts: Bursts | None, statistics: BurstStatistics, n_components: int, burst_std: float
+) -> Problem:
+    random = check_random_state(model.random_state)
+    train, validation = split_indices(len(statistics), model.validation_fraction, random)
+    if len(train) < MIN_TRAINING:
+        raise BurstError(
+            f"{len(train)} of the {len(statistics)} bursts are left for training; {MIN_TRAINING} are needed. "
+            "Lower validation_fraction, or measure more bursts."
+        )
+    check_modules(model, statistics.n_features, n_components)
+    return Problem(
+        statistics=statistics,
+        bursts=bursts,
+        train=train,
+        validation=validation,
+        n_components=n_components,
+        burst_std=burst_std,
+        hidden_layers=tuple(model.hidden_layers),
+        activation=model.activation,
+        decoder_activation=model.activation if model.decoder_activation is None else model.decoder_activation,
+        encoder=model.encoder,
+        decoder=model.decoder,
+        device=choose_device(model.device, model.solver),
+        seed=int(random.randint(np.iinfo(np.int32).max)),
+        max_iter=None if model.max_iter is None else int(model.max_iter),
+        tol=model.tol,
+    )
+
+
+def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) -> tuple[Diagnostics, TrustScale]:
+    statistics = problem.statistics
+    held_out = problem.validation if len(problem.validation) else np.arange(len(statistics))
+    diagnostics = judge(
+        solution.encoder,
+        solution.decoder,
+        statistics,
+        problem.burst_std,
+        held_out,
+        bursts=problem.bursts,
+        restarts=solution.restarts,
+    )
+    trust_scale = TrustScale.calibrate(
+        solution.encoder,
+        solution.decoder,
+        statistics.means[held_out] if problem.bursts is None else problem.bursts[held_out],
+        embedding[problem.train],
+    )
+    trust = trust_scale.trust(solution.decoder, statistics.means, embedding, embedding[problem.train])
+    diagnostics = replace(diagnostics, trust=trust)
+    if solution.unfinished:
+        decoder = "was cut short" if solution.unfinished == "decode" else "is not trained: its output is noise"
+        diagnostics = diagnostics.with_finding(
+            Finding(
+                "unfinished",
+                f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after "
+                f"{n_iter} iterations. The decoder {decoder}. Allow more iterations.",
+            )
+        )
+    return diagnostics, trust_scale

@@ -1,0 +1,24 @@
+"""Why not to believe a fit: causes by name, what shows them and what to do; and how far to trust a new point."""
+
+from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._diagnostics import Diagnostics, Finding
+from pyloca.findings._gaps import Gap, largest_gap
+from pyloca.findings._judgement import judge, round_trip_errors
+from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
+from pyloca.findings._trust import TrustScale
+from pyloca.findings._units import uneven_units
+
+__all__ = [
+    "Diagnostics",
+    "Finding",
+    "Fit",
+    "Gap",
+    "Neighborhood",
+    "TrustScale",
+    "as_large_as_the_data",
+    "find_causes",
+    "judge",
+    "largest_gap",
+    "round_trip_errors",
+    "uneven_units",
+]

@@ -1,0 +1,335 @@
+"""Why a fit is bad, by name. One function a cause; each gives a `Finding` or None.
+
+The threshold of each lies between what clean data and planted faults show (``python -m benchmarks faults``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from pyloca.alignment import Alignment, align
+from pyloca.bursts import Bursts
+from pyloca.checks import (
+    COLLAPSED,
+    CURED,
+    FEW,
+    LEAST_LOST,
+    MANY_APART,
+    lost_bursts,
+    overlapping,
+    torn,
+    Whitening,
+)
+from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
+from pyloca.findings._diagnostics import Finding
+from pyloca.findings._units import uneven_units
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
+from pyloca.networks import apply_rows
+
+__all__ = ["Fit", "find_causes"]
+
+Array = NDArray[np.float64]
+
+# M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself; beyond this a burst tells too little.
+TOO_ROUGH = 0.35
+EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
+BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
+NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
+# A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
+POOR, SIGNIFICANT = 0.01, 4.0
+STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
+SAME = 0.2  # part of the excess loss that may be left when one factor explains it
+OFF, OFF_MEDIANS, SOME_OFF = 0.15, 8.0, 0.005  # round trip of a burst off the surface; part of such bursts
+PROBE = 200  # bursts whose points are looked at again
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What there is to know of a fit: data, encoder, and how white it made the bursts."""
+
+    statistics: BurstStatistics
+    burst_std: float
+    encoder: nn.Module
+    white: Whitening
+    bursts: Bursts | None  # raw ones, when they were given
+    round_trip: Array | None = None  # error of each burst mean, as a part of the data's size
+
+    @property
+    def k(self) -> int:
+        """Intrinsic dimension."""
+        return self.statistics.intrinsic_dim
+
+    @property
+    def d(self) -> int:
+        """Embedding dimension."""
+        return self.white.embedding.shape[1]
+
+
+def find_causes(fit: Fit) -> tuple[Finding, ...]:
+    """The reason not to believe `fit`, or none: causes before symptoms, for one cause has many symptoms."""
+    plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
+    if len(fit.statistics) < FEW:
+        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
+    return _first(plain) or _first_beside_neighbors(fit)
+
+
+def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
+    near = Neighborhood(fit.statistics, fit.white)
+    symptoms = _Symptoms(fit, near)
+    return _first(
+        [
+            near.unrelated,
+            near.crossing,
+            symptoms.curved,
+            near.outliers,
+            partial(_off_surface, fit),
+            near.uneven_size,
+            partial(_bent, fit),
+            symptoms.uneven_shape,
+            symptoms.folded,
+            partial(_poor, fit),
+        ]
+    )
+
+
+def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...]:
+    for cause in causes:
+        found = cause()
+        if found is not None:
+            return (found,)
+    return ()
+
+
+def _units(fit: Fit) -> Finding | None:
+    return None if fit.bursts is None else uneven_units(fit.bursts, fit.k)
+
+
+def _few_points(fit: Fit) -> Finding | None:
+    points = float(np.median(fit.statistics.counts))
+    rough = 1 / np.sqrt(2 * (points - 1)) if np.isfinite(points) else 0.0
+    if rough <= TOO_ROUGH or np.median(fit.white.losses) < EXACT * np.median(fit.white.floors):
+        return None
+    return Finding(
+        "few_points",
+        f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
+        "bursts together, and no single burst can be checked. Take more points a burst.",
+    )
+
+
+def _scale(fit: Fit) -> Finding | None:
+    """All bursts are too large or too small by one factor."""
+    white = fit.white
+    factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
+    rescaled = np.square(white.stretches / factor)
+    left = replace(white, losses=(rescaled - np.log(np.maximum(rescaled, np.finfo(float).tiny)) - 1).sum(axis=1))
+    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT and left.excess < SAME * white.excess):
+        return None
+    return Finding(
+        "scale",
+        f"all bursts come out {factor:.3g} times as large as σ says: distances are wrong by this factor. Check "
+        "burst_std, or whether these bursts were made as those of the fit were.",
+    )
+
+
+def _as_large_as_the_data(fit: Fit) -> Finding | None:
+    # a Jacobian is no cloud: its size is that of the latent unit
+    return None if fit.bursts is None else as_large_as_the_data(fit.statistics)
+
+
+def _noise(fit: Fit) -> Finding | None:
+    """Variance off the tangents that does not grow with the burst: noise, or tangents that the fit left out."""
+    statistics, k = fit.statistics, fit.k
+    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
+    if share <= NOISY:
+        return None
+    if fit.bursts is not None:
+        spectra = BurstSpectra.of(fit.bursts, PROBE)
+        if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
+            return None  # curvature
+        spanned = _spanned(spectra, k)
+        if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
+            return Finding(
+                "more_tangents",
+                f"bursts span {spanned} directions, and the fit knows k = {k}: what varies along the others is not in "
+                f"the coordinates. Fit with intrinsic_dim={spanned}, or leave it out, and at least as many "
+                "n_components.",
+            )
+    return Finding(
+        "noise",
+        f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
+        "bursts look larger than they are, and coordinates come out too small there. Use "
+        "measurement_noise='estimate', larger bursts, or the mean of several readings.",
+    )
+
+
+def _spanned(spectra: BurstSpectra, k: int) -> int:
+    """The intrinsic dimension that the bursts themselves tell; `k` when they do not."""
+    try:
+        return intrinsic_dim_from_spectra(spectra, spectra.n_features)
+    except BurstError:
+        return k
+
+
+def _bent(fit: Fit) -> Finding | None:
+    """Points of a burst that vary otherwise, once encoded, than its tangents say."""
+    if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still have the noise
+        return None
+    probe = sample_rows(len(fit.bursts), PROBE)
+    changes = np.empty(len(probe))
+    for rows, block in fit.bursts[probe].blocks():
+        encoded = apply_rows(fit.encoder, block, fit.d)  # (b, m, d)
+        centred = encoded - encoded.mean(axis=1, keepdims=True)
+        values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
+        pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
+        changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
+    change = float(np.median(changes))
+    if change <= BENT:
+        return None
+    return Finding(
+        "large_bursts",
+        f"bursts are too large: the measurement bends inside them, and what their tangents tell is wrong by "
+        f"{change:.0%} of a variance, on the median. Take bursts of half the size.",
+    )
+
+
+def _off_surface(fit: Fit) -> Finding | None:
+    """Bursts that lie where no others do: the decoder does not lead back to them."""
+    if fit.round_trip is None:
+        return None
+    errors = fit.round_trip
+    off = np.flatnonzero(errors > max(OFF, OFF_MEDIANS * float(np.median(errors))))
+    if len(off) < LEAST_LOST or len(off) < SOME_OFF * len(errors):
+        return None
+    off = off[np.argsort(-errors[off], kind="stable")]
+    return Finding(
+        "outliers",
+        f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
+        f"decoder misses them by {OFF:.0%} of the data's size and more), such as {fit.statistics.listed(off[:5])}. Look "
+        "at them, and fit again without them.",
+        tuple(int(i) for i in off),
+    )
+
+
+def _collapsed(fit: Fit) -> Finding | None:
+    squeezed = float(np.median(fit.white.stretches[:, -1]))
+    if squeezed >= COLLAPSED:
+        return None
+    return Finding(
+        "collapsed",
+        f"a dimension has collapsed: half of the bursts are squeezed to {squeezed:.2g} of their size in one direction. "
+        "The coordinates are not isometric to anything; try another random_state, and let the training end by itself "
+        "(max_iter=None).",
+    )
+
+
+class _Symptoms:
+    """Bursts that are not white, or an embedding that lies on itself; and what may be behind that."""
+
+    def __init__(self, fit: Fit, near: Neighborhood) -> None:
+        self.fit, self.near = fit, near
+        white = fit.white
+        self.torn = torn(white)
+        self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
+        self.worst = _worst(white)
+
+    @property
+    def seen(self) -> str:
+        """The symptom in words; "" when there is none."""
+        white = self.fit.white
+        poor = _poor_words(white)
+        if poor:
+            return poor
+        if self.apart > MANY_APART:
+            return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
+        return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
+
+    @cached_property
+    def flat(self) -> Alignment | None:
+        """The bursts aligned in the d dimensions of the fit."""
+        return self._alignment(self.fit.d)
+
+    def _alignment(self, d: int) -> Alignment | None:
+        try:
+            return align(self.near.statistics, d, burst_std=self.fit.burst_std)
+        except BurstError:  # the sample is too thin to hang together, or too small for d
+            return None
+
+    def curved(self) -> Finding | None:
+        """One more dimension relieves the strain."""
+        d = self.fit.d
+        if not self.seen or self.flat is None:
+            return None
+        bent = self._alignment(d + 1)
+        if bent is None or bent.strain >= CURED * self.flat.strain:
+            return None
+        return Finding(
+            "curved",
+            f"{_dimensions(d)} cannot hold this surface: {self.seen}, and one more lowers the strain of the aligned "
+            f"bursts from {self.flat.strain:.2f} to {bent.strain:.2f}. The latent space is curved or closed; try "
+            f"n_components={d + 1}.",
+            self.worst,
+        )
+
+    def uneven_shape(self) -> Finding | None:
+        """Edges do not fit together in d dimensions, nor in one more."""
+        fit = self.fit
+        if not self.seen or self.flat is None or fit.d > fit.k:
+            return None
+        sampled = 0.25 * (fit.k + 1) / (float(np.median(fit.statistics.counts)) - 1)
+        excess = float(np.sqrt(max(float(np.median(self.flat.strains)) ** 2 - sampled, 0)))
+        if excess <= STRAINED:
+            return None
+        return Finding(
+            "uneven_shape",
+            f"bursts do not fit together: {self.seen}, and their edges mismatch by {excess:.0%} beyond sampling in "
+            f"{_dimensions(fit.d)} and hardly less in one more. Either bursts are not isotropic in the latent space, "
+            "their long axis or their size changing from place to place, or the latent space is strongly curved. Check "
+            "that a burst perturbs all latent variables alike.",
+            self.worst,
+        )
+
+    def folded(self) -> Finding | None:
+        """The bursts fit together, but the embedding does not show it."""
+        if not (self.apart > MANY_APART or self.torn):
+            return None
+        return Finding(
+            "folded",
+            f"the embedding is folded or torn: {self.seen}, though the bursts do fit together in "
+            f"{_dimensions(self.fit.d)}. Try another random_state or more hidden units.",
+            self.worst,
+        )
+
+
+def _poor(fit: Fit) -> Finding | None:
+    """Not white, and no cause is known."""
+    words = _poor_words(fit.white)
+    if not words:
+        return None
+    return Finding(
+        "poor_fit",
+        f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
+        "bursts, or more components, and check that a burst perturbs all latent variables alike.",
+        _worst(fit.white),
+    )
+
+
+def _poor_words(white: Whitening) -> str:
+    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT):
+        return ""
+    median = float(np.median(white.losses))
+    return f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
+
+
+def _worst(white: Whitening) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(-white.losses, kind="stable")[:20])
+
+
+def _dimensions(d: int) -> str:
+    return f"{d} dimension{'s' * (d > 1)}"

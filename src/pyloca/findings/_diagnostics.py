@@ -1,0 +1,173 @@
+"""`Diagnostics`: what was measured of a fit, and what it means, as a page that one can act on."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.checks import FEW
+from pyloca.findings._gaps import Gap
+
+__all__ = ["Diagnostics", "Finding"]
+
+Array = NDArray[np.float64]
+
+SUSPECT = 1e-4  # p-value of a burst that is listed
+UNKNOWABLE = (
+    "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
+    "are a linear change of the coordinates, and a size that changes slowly is often another one; parts of the latent "
+    "space with identical readings look like one part."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason not to believe a fit.
+
+    Attributes
+    ----------
+    name : str
+        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "units",
+        "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit",
+        "unfinished".
+    message : str
+        What is wrong, the number that says so, and what to do.
+    bursts : tuple of int
+        Where it shows most, when it shows in some bursts: their positions in the data.
+    """
+
+    name: str
+    message: str
+    bursts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whitening of bursts that the training did not see (of all, when none were held out), and what it means.
+
+    Attributes
+    ----------
+    whitening_loss, median_loss : float
+        Mean and median over bursts of tr G − log det G − k.
+    sampling_floor : float
+        What sampling alone leaves of it, k(k+1)/2 divided by M − 1, on average.
+    stretch : (float, float)
+        5 % and 95 % quantiles of the factors by which the encoder stretches tangents: (1, 1) is an isometry.
+    findings : tuple of Finding
+        Reasons not to believe the fit, the most likely cause first; empty when there is none.
+    restarts : tuple of str
+        What was wrong with each start that the solver gave up before this one.
+    round_trip : (float, float)
+        Median and largest error of burst means that went through encoder and decoder, as parts of the data's size.
+    sampling_stretch : (float, float)
+        What `stretch` would be for a perfect encoder, by sampling alone.
+    gap : Gap
+        The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
+        (d > k or d > 3).
+    losses, p_values, conditions, errors, trust : (N,)
+        Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
+        of its longest stretch to its shortest, its round-trip error, and the trust in its mean.
+    ids : (N,)
+        What the bursts are called.
+    """
+
+    whitening_loss: float
+    median_loss: float
+    sampling_floor: float
+    stretch: tuple[float, float]
+    findings: tuple[Finding, ...] = ()
+    restarts: tuple[str, ...] = ()
+    round_trip: tuple[float, float] | None = None
+    sampling_stretch: tuple[float, float] | None = None
+    gap: Gap | None = None
+    losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    errors: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    trust: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    ids: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+
+    ARRAYS = ("losses", "p_values", "conditions", "errors", "trust")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(finding.message for finding in self.findings)
+
+    @property
+    def suspects(self) -> NDArray[np.int64]:
+        """Bursts that sampling does not explain, the worst first."""
+        rows = np.flatnonzero(self.p_values < SUSPECT)
+        return rows[np.argsort(-self.losses[rows], kind="stable")]
+
+    def _called(self, rows: NDArray[np.int64]) -> list[Any]:
+        return self.ids[rows].tolist() if len(self.ids) else rows.tolist()
+
+    def with_finding(self, finding: Finding) -> Diagnostics:
+        """The same with one more thing to say."""
+        return replace(self, findings=(*self.findings, finding))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the arrays, as JSON has it."""
+        facts = {name: value for name, value in vars(self).items() if name not in (*self.ARRAYS, "ids")}
+        gap = None if self.gap is None else vars(self.gap)
+        return facts | {"findings": [vars(finding) for finding in self.findings], "gap": gap}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any], **arrays: Array) -> Diagnostics:
+        """The inverse of `to_dict`."""
+        findings = tuple(
+            Finding(str(f["name"]), str(f["message"]), tuple(int(i) for i in f["bursts"])) for f in facts["findings"]
+        )
+        lists: dict[str, Any] = {name: tuple(facts[name]) for name in ("stretch", "restarts")}
+        # files of earlier versions have no such facts
+        gap = facts.get("gap")
+        pairs = {name: facts.get(name) for name in ("round_trip", "sampling_stretch")}
+        lists |= {name: None if pair is None else tuple(pair) for name, pair in pairs.items()}
+        lists |= {
+            "findings": findings,
+            "gap": None if gap is None else Gap(tuple(gap["centre"]), gap["radius"], gap["spacing"]),
+        }
+        return cls(**(facts | lists | arrays))
+
+    def __str__(self) -> str:
+        lines = [
+            f"whitening loss   {self.whitening_loss:.3g} (median {self.median_loss:.3g}; "
+            f"sampling alone leaves {self.sampling_floor:.3g})",
+            f"local stretch    {_range(self.stretch)} (5 % and 95 % of all directions"
+            + (")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"),
+        ]
+        if self.round_trip is not None:
+            middle, most = self.round_trip
+            lines.append(f"round trip       {middle:.2%} of the size of the data (median), {most:.2%} (worst burst)")
+        if self.gap is not None:
+            lines.append(f"largest gap      {self.gap}")
+        if len(self.p_values):
+            worst = ", ".join(str(i) for i in self._called(self.suspects[:5]))
+            lines.append(
+                f"suspect bursts   {len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
+                + (f" (worst: {worst})" if worst else "")
+            )
+        if self.restarts:
+            times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
+            lines.append(f"restarted        {times}, from another alignment (before it: {', '.join(self.restarts)})")
+        if not self.findings:
+            but = ", but look at the suspect bursts" if len(self.suspects) else ""
+            lines.append(f"verdict          no fault found{but}")
+            if 0 < len(self.losses) < FEW:
+                lines.append(
+                    f"not looked at    folds, outliers, shuffled or uneven bursts: {len(self.losses)} bursts are too "
+                    "few to compare neighbours"
+                )
+        for finding in self.findings:
+            lines.append(f"WARNING          {finding.message}")
+        lines.append(f"note             {UNKNOWABLE}")
+        return "\n".join(textwrap.fill(line, 110, subsequent_indent=" " * 17) for line in lines)
+
+
+def _range(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.3f} to {ends[1]:.3f}"

@@ -1,0 +1,63 @@
+"""`judge`: all checks of an encoder and decoder on bursts, and what they say together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from pyloca.bursts import Bursts
+from pyloca.checks import sampled_stretch, whitening
+from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._diagnostics import Diagnostics
+from pyloca.findings._gaps import largest_gap
+from pyloca.geometry import BurstStatistics
+from pyloca.networks import apply_rows
+
+__all__ = ["judge", "round_trip_errors"]
+
+Array = NDArray[np.float64]
+
+
+def judge(
+    encoder: nn.Module,
+    decoder: nn.Module,
+    statistics: BurstStatistics,
+    burst_std: float,
+    held_out: NDArray[np.int64] | None = None,
+    *,
+    bursts: Bursts | None = None,
+    restarts: tuple[str, ...] = (),
+) -> Diagnostics:
+    """Figures of the bursts `held_out` (None: of all); causes are looked for in all: training does not hide them.
+
+    Everything is in the units of the networks, which are those of `statistics` and `bursts`.
+    """
+    white = whitening(encoder, statistics, burst_std)
+    rows = np.arange(len(statistics)) if held_out is None else held_out
+    seen = white[rows]
+    low, high = np.quantile(seen.stretches, [0.05, 0.95])
+    errors = round_trip_errors(decoder, statistics.means, white.embedding)
+    fit = Fit(statistics, burst_std, encoder, white, bursts, errors)
+    return Diagnostics(
+        whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
+        median_loss=float(np.median(seen.losses)),
+        sampling_floor=float(seen.floors.mean()),
+        stretch=(float(low), float(high)),
+        findings=find_causes(fit),
+        restarts=restarts,
+        round_trip=(float(np.median(errors[rows])), float(errors[rows].max())),
+        sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
+        gap=largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
+        losses=white.losses,
+        p_values=white.p_values,
+        conditions=white.conditions,
+        errors=errors,
+        ids=statistics.ids,
+    )
+
+
+def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Array:
+    """‖γ(ρ(μ_i)) − μ_i‖ as a part of the data's size (root mean square distance from its centre), (N,)."""
+    size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
+    return np.asarray(np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1) / size)

@@ -1,0 +1,208 @@
+"""What bursts say beside their neighbours, with or without a fit: do they belong to their places, and to one family?"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.checks import LEAST_LOST, MANY_LOST, MOST, Whitening, lost_bursts
+from pyloca.findings._diagnostics import Finding
+from pyloca.geometry import BurstGraph, BurstStatistics, mahalanobis_graph, sample_rows
+
+__all__ = ["Neighborhood", "as_large_as_the_data"]
+
+Array = NDArray[np.float64]
+
+SAMPLE, NEIGHBORS = 1500, 10
+FEW = 100  # bursts whose "neighbours" may lie anywhere
+# Neighbours must be more alike than strangers more often than this, where strangers differ at all.
+ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
+CROSSED, MANY_CROSSED = 0.5, 0.005  # cosine between the tangents of near neighbours
+PARALLEL, LONELY = 0.8, 0.3  # cosine; least part of the neighbours of a burst that are parallel to it
+CLUSTERED, SOME_GIANTS = 0.15, 0.005
+JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, (3.5, 2.5), 0.005  # of the log-size between neighbours; errors for k = 1, k > 1
+LARGE = 0.25  # part of all variance that lies inside bursts
+
+
+class Neighborhood:
+    """Bursts (a sample of them) beside their neighbours; `white` says how a fit sees them, if there is one.
+
+    Each question is answered by a `Finding`, or None when nothing is wrong.
+    """
+
+    def __init__(self, statistics: BurstStatistics, white: Whitening | None = None) -> None:
+        n = len(statistics)
+        self.losses = np.zeros(n) if white is None else white.losses
+        self.all_lost = np.zeros(n, dtype=bool) if white is None else lost_bursts(white)
+        self.rows = sample_rows(n, SAMPLE)
+        self.lost = self.all_lost[self.rows]
+        self.all, self.statistics = statistics, statistics[self.rows]
+        self.graph: BurstGraph = mahalanobis_graph(self.statistics, NEIGHBORS)
+
+    @property
+    def _sound(self) -> NDArray[np.bool_]:
+        """Edges between bursts that are not lost."""
+        return ~(self.lost[self.graph.heads] | self.lost[self.graph.tails])
+
+    def unrelated(self) -> Finding | None:
+        """Shuffled bursts are like their neighbours no more than like any other."""
+        if len(self.rows) < FEW:
+            return None
+        random = np.random.RandomState(0)
+        strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
+        near, far = self._differences(self.graph.heads, self.graph.tails), self._differences(*strangers)
+        if np.median(far) < max(STRANGE * self._sampled_difference(), LEAST_STRANGE):
+            return None  # all bursts are alike: shuffled or not, they say the same
+        alike = float(np.mean(near < random.permutation(far)))
+        if alike > ALIKE:
+            return None
+        return Finding(
+            "unrelated",
+            f"bursts are no more like their neighbours than like any other burst (more alike in {alike:.0%} of pairs; "
+            "50 % is chance): the clouds do not belong to the places they stand at. Check that the bursts were not "
+            "shuffled, that neighbours are near enough to be measured alike, and that no single points of them are far "
+            "off: a few such points give a burst a direction of their own.",
+        )
+
+    def _differences(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
+        """‖C_i − C_j‖² / (‖C_i‖² + ‖C_j‖²), without a D×D matrix."""
+        one, other = self.statistics.tangents[i], self.statistics.tangents[j]
+
+        def product(a: Array, b: Array) -> Array:
+            return np.square(np.einsum("ekd,eld->ekl", a, b)).sum(axis=(1, 2))
+
+        size = product(one, one) + product(other, other)
+        return (size - 2 * product(one, other)) / size
+
+    def _sampled_difference(self) -> float:
+        """What two samples of one covariance differ by."""
+        spectra = self.statistics.spectra
+        evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
+        return float(np.median((1 + evenness) / (self.statistics.counts - 1)))
+
+    @cached_property
+    def _cosines(self) -> Array:
+        """Of the largest angle between the tangents at both ends of each edge."""
+        if self.statistics.n_features == self.statistics.intrinsic_dim:
+            return np.ones(len(self.graph.heads))
+        basis, _ = self.statistics.frames()
+        products = np.einsum("ekd,eld->ekl", basis[self.graph.heads], basis[self.graph.tails])
+        return np.asarray(np.linalg.svd(products, compute_uv=False)[:, -1])
+
+    @cached_property
+    def _loners(self) -> NDArray[np.bool_]:
+        """Bursts that are parallel to few of their neighbours. Where sheets cross, each has its own sheet."""
+        ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
+        if n < FEW:
+            return np.zeros(n, dtype=bool)
+        parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n)
+        return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
+
+    def crossing(self) -> Finding | None:
+        """Near readings with different tangents: two sheets that run through each other."""
+        if len(self.rows) < FEW:
+            return None
+        heads, tails = self.graph.heads, self.graph.tails
+        length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
+        # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
+        single = self._loners if self._clustered() else self._loners | self.lost
+        close = ~single[heads] & ~single[tails] & (length <= np.median(length))
+        crossed = close & (self._cosines < CROSSED)
+        share = crossed.sum() / max(close.sum(), 1)
+        if crossed.sum() < LEAST_LOST or share < MANY_CROSSED:
+            return None
+        where = np.unique(self.rows[np.r_[heads[crossed], tails[crossed]]])
+        ends = self.rows[[heads[crossed][0], tails[crossed][0]]]
+        return Finding(
+            "crossing",
+            f"sheets of the measurement cross: {share:.1%} of near neighbours, such as {self.all.listed(ends)}, have "
+            "tangents more than 60° apart. One reading has two meanings there, and no encoder can be right on both. "
+            "Add a sensor that tells the sheets apart, or fit them one by one.",
+            tuple(int(i) for i in where[:50]),
+        )
+
+    def _clustered(self) -> bool:
+        """Whether lost bursts have lost neighbours, more than by chance."""
+        heads, tails = self.lost[self.graph.heads], self.lost[self.graph.tails]
+        ends = int(heads.sum() + tails.sum())
+        both = 2 * int((heads & tails).sum()) / max(ends, 1)
+        return both > CLUSTERED + 2 * float(self.lost.mean())
+
+    @cached_property
+    def _jumps(self) -> Array:
+        """How much, as a logarithm, all directions of a burst grow at once along each edge; 0 where some shrink."""
+        heads, tails = self.graph.heads, self.graph.tails
+        basis, scale = self.statistics.frames()
+        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
+        logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
+        same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
+        error = np.sqrt((self.statistics.intrinsic_dim + 1) / (2 * (np.median(self.statistics.counts) - 1)))
+        least = max(JUMP, JUMP_ERRORS[min(self.statistics.intrinsic_dim, 2) - 1] * error)
+        size = np.where(same, np.abs(logs).min(axis=1), 0)
+        return np.where(size > least, size, 0)
+
+    @cached_property
+    def giants(self) -> NDArray[np.bool_]:
+        """Bursts much larger or smaller than most neighbours, while those agree among each other."""
+        heads, tails, n = self.graph.heads, self.graph.tails, len(self.rows)
+        ends, others = np.r_[heads, tails], np.r_[tails, heads]
+        degree = np.bincount(ends, minlength=n)
+        jumping = np.bincount(ends, np.tile(self._jumps > 0, 2), n) / degree
+        around = np.bincount(ends, jumping[others], n) / degree
+        return np.asarray((jumping > 1 - LONELY) & (around < LONELY))
+
+    def outliers(self) -> Finding | None:
+        """Bursts of another size than their neighbours, or many that are lost or turned, each alone among good ones."""
+        wrong, giants = self.all_lost.copy(), self.rows[self.giants]
+        wrong[self.rows[self._loners]] = True
+        many = wrong.sum() >= LEAST_LOST and MANY_LOST < wrong.mean() < MOST and not self._clustered()
+        some = len(giants) >= max(LEAST_LOST, SOME_GIANTS * len(self.rows))
+        if not many and not some:
+            return None
+        wrong = wrong if many else np.zeros(len(wrong), dtype=bool)
+        wrong[giants] = True
+        worst = np.flatnonzero(wrong)
+        worst = worst[np.argsort(-self.losses[worst], kind="stable")]
+        return Finding(
+            "outliers",
+            f"{wrong.mean():.0%} of the bursts are outliers: far from white, or unlike all their neighbours, "
+            f"such as {self.all.listed(worst[:5])}. Look at them (one point that is far off spoils a "
+            "burst), and fit again without them. If they are bursts that the fit has not seen, it may be another "
+            "instrument.",
+            tuple(int(i) for i in worst),
+        )
+
+    def uneven_size(self) -> Finding | None:
+        """σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
+
+        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not.
+        """
+        heads, tails, giants = self.graph.heads, self.graph.tails, self.giants
+        sound = self._sound & ~giants[heads] & ~giants[tails]
+        jump = sound & (self._jumps > 0)
+        share = jump.sum() / max(sound.sum(), 1)
+        if jump.sum() < LEAST_LOST or share < MANY_JUMPS:
+            return None
+        where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
+        return Finding(
+            "uneven_size",
+            f"bursts are not of one size: between {share:.1%} of neighbours all directions grow at once, by a "
+            f"factor of {np.exp(np.median(self._jumps[jump])):.2g} or more, as at {self.all.name_of(int(where[0]))}. σ is not the same "
+            "everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
+            tuple(int(i) for i in where[:50]),
+        )
+
+
+def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
+    """Clouds that overlap each other have no places."""
+    inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
+    share = inside / (inside + float(statistics.means.var(axis=0).sum()))
+    if share <= LARGE:
+        return None
+    return Finding(
+        "large_bursts",
+        f"bursts are as large as the data: {share:.0%} of all variance lies inside them, and they overlap each other. "
+        "Take smaller bursts, and check that points were not dealt to the wrong bursts.",
+    )

@@ -1,0 +1,60 @@
+"""Do the features come in units so different that the large ones drown what the small ones tell?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyloca.bursts import Bursts
+from pyloca.findings._diagnostics import Finding
+from pyloca.errors import BurstError
+from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra, sample_rows
+
+__all__ = ["uneven_units"]
+
+PROBE, POINTS = 300, 100  # bursts that are looked at, and points of them
+NOISY = 3.0  # times larger, as a part of the feature's spread, that bursts are in a feature that is mostly noise
+APART = 100.0  # between the spreads of two features
+DROWNED = 30.0  # times rounder that bursts are when every feature has one spread
+
+
+def uneven_units(bursts: Bursts, k: int) -> Finding | None:
+    """Whether bursts, seen to span `k` directions, look quite another way when every feature has one spread."""
+    sample = bursts[sample_rows(len(bursts), PROBE)]
+    means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
+    for rows, block in sample.blocks():
+        few = block[:, :POINTS]
+        means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1)
+    spread, inside = means.std(axis=0), np.sqrt(variances.mean(axis=0))
+    part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
+    signal = np.flatnonzero(part < NOISY * part.min())
+    if len(signal) < 2 or spread[signal].max() < APART * spread[signal].min():
+        return None
+    raw, even = BurstSpectra.of(sample, PROBE), BurstSpectra.empty(sample.counts, len(signal))
+    for rows, block in sample.blocks():
+        even.add(rows, block[:, :, signal] / spread[signal])
+    try:
+        spanned = intrinsic_dim_from_spectra(even, len(signal))
+    except BurstError:
+        spanned = k
+    last = min(k, even.values.shape[1]) - 1
+    drowned = _ratio(raw, last) > DROWNED * _ratio(even, last)
+    if spanned <= k and not drowned:
+        return None
+    small, large = signal[np.argmin(spread[signal])], signal[np.argmax(spread[signal])]
+    because = (
+        f"in them bursts span k = {k} directions, but {spanned} when every feature has one spread"
+        if spanned > k
+        else "the large ones drown directions that only the small ones tell"
+    )
+    return Finding(
+        "units",
+        f"features have very different units: {bursts.feature_label(int(small))} varies by {spread[small]:.2g} and "
+        f"{bursts.feature_label(int(large))} by {spread[large]:.2g}, and {because}. Fit with feature_scale='auto', which "
+        "divides every feature by its spread.",
+    )
+
+
+def _ratio(spectra: BurstSpectra, last: int) -> float:
+    """Of the first eigenvalue to that of the last tangent."""
+    tiny = np.finfo(float).tiny
+    return float(np.median(spectra.values[:, 0] / np.maximum(spectra.values[:, last], tiny)))

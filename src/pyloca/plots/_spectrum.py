@@ -1,0 +1,41 @@
+"""Bursts before any training: their spectra and what the closed-form alignment makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from pyloca.plots._style import COLOURS, OUTLINE, draw_points, style
+
+__all__ = ["draw_spectrum", "plot_alignment"]
+
+Array = NDArray[np.float64]
+
+
+def plot_alignment(spectrum: Array, k: int, positions: Array | None = None, strain: float = np.nan) -> Figure:
+    """The median spectrum of the bursts and, when they could be aligned, their positions (N, d)."""
+    columns = 1 if positions is None else 2
+    with style():
+        figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
+        panels = figure.subplots(1, columns, squeeze=False)[0]
+        draw_spectrum(panels[0], spectrum, k)
+        if positions is not None:
+            flat = positions if positions.shape[1] > 1 else np.c_[positions, 0 * positions]
+            draw_points(panels[1], flat[:, :2], flat[:, 0])
+            panels[1].set(title=f"Alignment, strain {strain:.3f}", aspect="equal", xlabel="$z_0$", ylabel="$z_1$")
+    return figure
+
+
+def draw_spectrum(axes: Axes, spectrum: Array, k: int) -> None:
+    """Median eigenvalues of burst covariances, largest first, of which k belong to the tangents."""
+    order = np.arange(1, len(spectrum) + 1)
+    axes.plot(order, spectrum, color=OUTLINE, linewidth=0.8, zorder=1)
+    for chosen, colour, name in ((order <= k, "blue", "tangent"), (order > k, "orange", "noise and curvature")):
+        if chosen.any():
+            axes.scatter(order[chosen], spectrum[chosen], color=COLOURS[colour], label=name, zorder=2)
+    axes.legend()
+    axes.set(
+        yscale="log", title=f"Burst spectrum, k = {k}", xlabel="eigenvalue", ylabel="median variance", xticks=order
+    )
