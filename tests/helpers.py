@@ -10,6 +10,17 @@ from pyloca import LOCA, TrustWarning
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, Standardized
 
+HANG = 900  # seconds; a time-out ends what hangs, never what is slow because the machine is busy
+
+# `python -c RUN_PYLOCA …` is `pyloca …` that heeds Ctrl-C: a child inherits an ignored SIGINT, which is what the tests
+# themselves have when they run as a background job of a shell.
+RUN_PYLOCA = """
+import signal
+from pyloca.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
 
 def assert_same_up_to_rigid_motion(Z, X, tol):
     """Z is X rotated, reflected and shifted, to a largest distance of `tol` between points (in the units of X)."""

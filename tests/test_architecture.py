@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import pyloca
+from helpers import HANG
 from pyloca import errors
 
 SOURCE = Path(pyloca.__file__).parent
@@ -134,7 +135,7 @@ def test_nothing_unpickles(path):
 
 def run_fresh(code):
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=HANG
     )
 
 

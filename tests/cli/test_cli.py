@@ -14,6 +14,7 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 import pyloca
+from helpers import HANG, RUN_PYLOCA
 from pyloca import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning, _files, demo
 from pyloca.cli import cli, main, require
 
@@ -22,7 +23,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"
 
 def pyloca_process(*arguments):
     command = [sys.executable, "-m", "pyloca", *arguments]
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=120)
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=HANG)
 
 
 def run(*arguments):
@@ -82,7 +83,7 @@ def test_the_shell_completes_commands_options_and_choices(words, begun, expected
 def test_the_script_for_the_shell_is_printed():
     environment = ENVIRONMENT | {"_PYLOCA_COMPLETE": "zsh_source"}
     command = [sys.executable, "-m", "pyloca"]
-    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=HANG)
     assert done.stdout.startswith("#compdef pyloca")
     assert "_PYLOCA_COMPLETE=bash_source pyloca" in " ".join(run("--help").stdout.split())
 
@@ -118,7 +119,7 @@ def test_an_output_that_is_a_file_is_refused_before_any_fit(tmp_path, monkeypatc
 def test_without_matplotlib_the_demo_names_the_extra(tmp_path):
     code = "import sys; sys.modules['matplotlib'] = None; from pyloca.cli import main; main()"
     command = [sys.executable, "-c", code, "demo", "-o", str(tmp_path / "out")]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=120)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=HANG)
     assert done.returncode == 2
     assert "pip install 'pyloca[report]'" in done.stderr
     assert "Traceback" not in done.stderr
@@ -129,7 +130,7 @@ def test_without_matplotlib_the_demo_names_the_extra(tmp_path):
 def test_help_to_a_full_disk_ends_without_a_traceback():
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "pyloca", "--help"]
-        done = subprocess.run(command, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, timeout=120)
+        done = subprocess.run(command, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, timeout=HANG)
     assert done.returncode == 1
     assert b"No space left on device" in done.stderr
     assert b"Traceback" not in done.stderr
@@ -232,23 +233,18 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-# The tests may themselves have been started with SIGINT ignored, which a child inherits.
-CHILD = """
-import signal, sys
+LONG_DEMO = """
 from dataclasses import replace
 from functools import partial
 from pyloca import demo
-from pyloca.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
 demo.EXAMPLES = [replace(example, draw=partial(example.draw, n_bursts=1500)) for example in demo.EXAMPLES]
-main()
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
 def test_a_signal_during_the_fit(name, code, word, tmp_path):
-    command = [sys.executable, "-c", CHILD, "demo", "--json", "-o", str(tmp_path)]
+    command = [sys.executable, "-c", LONG_DEMO + RUN_PYLOCA, "demo", "--json", "-o", str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
         try:
@@ -256,7 +252,7 @@ def test_a_signal_during_the_fit(name, code, word, tmp_path):
                 if line.startswith("fit encoder"):
                     break
             process.send_signal(getattr(signal, name))
-            stdout, stderr = process.communicate(timeout=60)
+            stdout, stderr = process.communicate(timeout=HANG)
         finally:
             process.kill()
     assert process.returncode == code, stderr

@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from helpers import random_model
+from helpers import HANG, random_model
 from pyloca import LOCA, datasets
 from pyloca.metrics import RigidMap
 from pyloca.networks import ACTIVATIONS
@@ -210,7 +210,7 @@ def test_far_from_all_bursts_the_page_says_so(open_page, report):
     drag(chromium, canvas, (half - 5, half - 5))
     assert line(chromium, "trust").startswith("outside the data")
     heard = (By.CSS_SELECTOR, "[aria-live=polite]")
-    WebDriverWait(chromium, 5).until(
+    WebDriverWait(chromium, HANG).until(
         lambda c: "outside the data" in c.find_element(*heard).get_attribute("textContent")
     )
 
@@ -363,11 +363,11 @@ def test_the_drawing_follows_the_colour_scheme_and_the_width(open_page, report):
     light = chromium.execute_script(look)
     feature = {"name": "prefers-color-scheme", "value": "dark"}
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    WebDriverWait(chromium, 5).until(lambda c: c.execute_script(look) != light)
+    WebDriverWait(chromium, HANG).until(lambda c: c.execute_script(look) != light)
     screen = {"width": 400, "height": 900, "deviceScaleFactor": 2, "mobile": True}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     size = "const c = document.querySelector('.view canvas'); return [c.width, c.clientWidth, c.height, c.clientHeight]"
-    WebDriverWait(chromium, 5).until(lambda c: c.execute_script(size)[0] < 800)
+    WebDriverWait(chromium, HANG).until(lambda c: c.execute_script(size)[0] < 800)
     width, shown, height, tall = chromium.execute_script(size)
     assert (width, height) == pytest.approx((2 * shown, 2 * tall), abs=4)
 
@@ -401,7 +401,7 @@ def test_the_policy_of_the_page_stops_what_would_slip_in(chromium, report, tmp_p
         fetch("https://example.org/").catch(() => { window.stopped = (window.stopped || 0) + 1; });
         """
     )
-    WebDriverWait(chromium, 5).until(lambda c: c.execute_script("return window.stopped") == 2)
+    WebDriverWait(chromium, HANG).until(lambda c: c.execute_script("return window.stopped") == 2)
     assert chromium.execute_script("return window.taken") is None
     assert {event["blockedReason"] for event in network(chromium, "loadingFailed")} == {"csp"}
     complaints = [entry["message"] for entry in chromium.get_log("browser")]

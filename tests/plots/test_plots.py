@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.stats import wishart
 from torch import nn
 
-from helpers import linear_map, planar_statistics, random_model, random_rotation
+from helpers import HANG, linear_map, planar_statistics, random_model, random_rotation
 from pyloca import datasets
 from pyloca.paper.demo import EXAMPLES
 from pyloca.diagnostics import Agreement, ShuffleTest
@@ -136,7 +136,7 @@ def test_style_begins_from_the_defaults_and_ends_with_the_users_settings():
 
 def test_no_pyplot_and_no_display():
     code = "import sys, pyloca.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=HANG).returncode == 0
 
 
 def test_shown_bursts_are_few_andspread_rows():

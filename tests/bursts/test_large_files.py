@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from helpers import HANG
 from pyloca.bursts import Bursts, open_bursts
 
 
@@ -59,29 +60,36 @@ from pathlib import Path
 from pyloca import LOCA
 from pyloca.inspection import inspect_bursts
 
+def work(path):
+    k = inspect_bursts(path).intrinsic_dim
+    LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=260).fit(path)
+    return k
+
 def peak():  # kilobytes; getrusage would begin at what the parent holds
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
+small, large = sys.argv[1:]
+work(small)  # what is imported and allocated once is not counted
 before = peak()
-print(inspect_bursts(sys.argv[1]).intrinsic_dim)
-LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=260).fit(sys.argv[1])
-print(peak() - before)
+print(work(large), peak() - before)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in other ways elsewhere")
 def test_a_file_is_inspected_and_fitted_in_much_less_memory_than_it_has(tmp_path):
     """What is mapped and read counts as resident until it is given back."""
-    path = tmp_path / "large.npy"
+    paths = {40: tmp_path / "small.npy", 6000: tmp_path / "large.npy"}  # 2.6 MB and 384 MB
     random = np.random.RandomState(0)
-    file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(200, 4000, 40))  # 256 MB
     waves = random.standard_normal((2, 40))
-    for i, x in enumerate(random.uniform(size=(200, 2))):
-        file[i] = np.cos((x + 0.01 * random.standard_normal((4000, 2))) @ waves)
-    file.flush()
-    command = [sys.executable, "-W", "ignore", "-c", FIT, str(path)]
+    for m, path in paths.items():
+        file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(200, m, 40))
+        for i, x in enumerate(random.uniform(size=(200, 2))):
+            file[i] = np.cos((x + 0.01 * random.standard_normal((m, 2))) @ waves)
+    command = [sys.executable, "-W", "ignore", "-c", FIT, *map(str, paths.values())]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=environment)
-    k, grown = map(int, done.stdout.split())  # kilobytes
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG, env=environment)
+    k, grown = map(int, done.stdout.split())
     assert k == 2
-    assert grown * 1024 < 0.7 * path.stat().st_size
+    # A few copies of one block make 130 MB here, whatever the size of the file: far from the bar, which is itself
+    # far from the whole file.
+    assert grown * 1024 < 0.6 * paths[6000].stat().st_size

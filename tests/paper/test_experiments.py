@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import pyloca
+from helpers import HANG, RUN_PYLOCA
 from pyloca import LOCA
 from pyloca.cli import cli
 from pyloca.paper.experiments import EXPERIMENTS, Merit, Result
@@ -342,7 +343,7 @@ def test_interrupted_it_keeps_what_was_done(done, tmp_path):
     for path in done[0].glob("mushroom*"):
         shutil.copy(path, tmp_path)
     before = {path.name for path in tmp_path.iterdir()}
-    command = [sys.executable, "-m", "pyloca", "reproduce", "mushroom", "frame", "--quick", "-o", str(tmp_path)]
+    command = [sys.executable, "-c", RUN_PYLOCA, "reproduce", "mushroom", "frame", "--quick", "-o", str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
@@ -353,7 +354,7 @@ def test_interrupted_it_keeps_what_was_done(done, tmp_path):
                 if line.strip().endswith("frame, seed 0: running"):
                     break
             process.send_signal(signal.SIGINT)
-            stdout, stderr = process.communicate(timeout=60)
+            stdout, stderr = process.communicate(timeout=HANG)
         finally:
             process.kill()
     assert process.returncode == 130, stderr

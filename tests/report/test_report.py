@@ -15,7 +15,7 @@ import torch
 from click.testing import CliRunner
 from torch import nn
 
-from helpers import planar_bursts, random_model, short_fit, smooth_statistics, tiny_loca
+from helpers import HANG, planar_bursts, random_model, short_fit, smooth_statistics, tiny_loca
 from pyloca import BurstError, Bursts, BurstStatistics
 from pyloca.bursts import save_bursts
 from pyloca.cli import cli
@@ -359,6 +359,6 @@ def test_a_page_never_replaces_data_or_model(folder, tmp_path):
 def test_without_jinja_the_extra_is_named(folder, tmp_path):
     code = "import sys; sys.modules['jinja2'] = None; from pyloca.cli import main; main()"
     command = [sys.executable, "-c", code, "report", "m", "b", "-o", str(tmp_path / "r.html")]
-    done = subprocess.run(command, env={**os.environ}, capture_output=True, encoding="utf-8", timeout=120, check=False)
+    done = subprocess.run(command, env={**os.environ}, capture_output=True, encoding="utf-8", timeout=HANG, check=False)
     assert done.returncode == 2
     assert "pip install 'pyloca[report]'" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-from helpers import planar_bursts
+from helpers import HANG, RUN_PYLOCA, planar_bursts
 from pyloca import LOCA, ModelFileError, TrustWarning
 from pyloca.metrics import stress
 from pyloca.solvers import _checkpoint, _paper
@@ -159,9 +159,6 @@ def test_a_checkpoint_needs_a_seed(tmp_path):
 
 # -- signals ----------------------------------------------------------------------------------------------------
 
-# The tests may themselves have been started with SIGINT ignored, which a child inherits.
-CHILD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pyloca.cli import main; main()"
-
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
@@ -169,7 +166,7 @@ def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
     random = np.random.RandomState(0)
     X = random.uniform(size=(800, 2))
     np.save(tmp_path / "b.npy", X[:, None] + 0.01 * random.standard_normal((800, 6, 2)))
-    command = [sys.executable, "-c", CHILD, "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
+    command = [sys.executable, "-c", RUN_PYLOCA, "fit", "b.npy", "-o", "m.safetensors", "--burst-std", "0.01"]
     options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True}
     options["env"] = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
     with subprocess.Popen(command, **options) as child:
@@ -178,7 +175,7 @@ def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
                 if line.startswith("whiten"):
                     break
             child.send_signal(getattr(signal, name))
-            words = child.communicate(timeout=60)[1]
+            words = child.communicate(timeout=HANG)[1]
         finally:
             child.kill()
     assert child.returncode == code, words
@@ -188,7 +185,7 @@ def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
     ]
     assert "Traceback" not in words
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.npy", "m.safetensors.checkpoint"]
-    done = subprocess.run([*command, "--resume"], **options, timeout=120)
+    done = subprocess.run([*command, "--resume"], **options, timeout=HANG)
     assert done.returncode == 0, done.stderr
     assert (
         done.stderr.startswith("Reading 'm.safetensors.checkpoint', to go on from it.\n")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from helpers import planar_bursts
+from helpers import HANG, planar_bursts
 from pyloca import LOCA, Bursts
 from pyloca.bursts import save_bursts
 from pyloca.cli import cli
@@ -35,7 +35,7 @@ def run(*arguments, stdin=None):
 
 def process(*arguments, **options):
     command = [sys.executable, "-m", "pyloca", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, **options)
 
 
 def table(text):

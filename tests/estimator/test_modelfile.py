@@ -255,7 +255,7 @@ def test_with_something_after_the_end(path):
     refused(path, "not a pyloca model file")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(place=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
 def test_a_flipped_byte_anywhere_is_noticed(path, place, flip):
     """Or it does not matter at all, as a tab for a space in JSON does not."""

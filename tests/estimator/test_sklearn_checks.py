@@ -64,10 +64,8 @@ def check_name(check):
     return check.func.__name__
 
 
-def test_the_number_of_checks():
-    names = [check_name(check) for _, check in CHECKS]
-    assert len(names) == 47
-    assert set(NOT_RUN) | set(EXPECTED_FAILURES) <= set(names)
+def test_the_checks_that_are_left_out_or_expected_to_fail_exist():
+    assert set(NOT_RUN) | set(EXPECTED_FAILURES) <= {check_name(check) for _, check in CHECKS}
 
 
 @pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # two iterations make no good fit
