@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from pyloca._checks import is_positive, is_whole
-from pyloca.bursts import Bursts, as_bursts
-from pyloca.bursts._container import split_indices
+from pyloca.bursts import Bursts, as_bursts, split_indices
 from pyloca.diagnostics import Finding, TrustScale, diagnose_fit, whitening
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.geometry import BurstStatistics
