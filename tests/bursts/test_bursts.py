@@ -198,7 +198,7 @@ def test_split_trains_on_at_least_one_burst(n):
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.0, 1.5, float("nan")])
 def test_split_refuses_a_fraction_outside_0_to_1(fraction, equal):
-    with pytest.raises(BurstError, match="the fraction to hold out"):
+    with pytest.raises(ValueError, match="the fraction to hold out"):
         Bursts(equal).split(fraction)
 
 
@@ -331,9 +331,9 @@ def test_a_burst_with_rows_of_unequal_length_is_named():
     ("points", "offsets", "words"),
     [
         (np.zeros((4, 2, 1)), [0, 4], "points has shape"),
-        (np.zeros((4, 2)), [0.0, 4.0], "whole numbers"),
-        (np.zeros((4, 2)), [[0, 4]], "whole numbers"),
-        (np.zeros((4, 2)), [0], "whole numbers"),
+        (np.zeros((4, 2)), [0.0, 4.0], "integers"),
+        (np.zeros((4, 2)), [[0, 4]], "integers"),
+        (np.zeros((4, 2)), [0], "integers"),
         (np.zeros((4, 2)), [1, 4], "run from 0 to the number of points, 4"),
         (np.zeros((4, 2)), [0, 3], "they run from 0 to 3"),
         (np.zeros((4, 2)), [0, 2, 2, 4], "burst 1 has no points"),

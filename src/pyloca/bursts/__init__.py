@@ -6,6 +6,7 @@ from pyloca.bursts._experiments import from_function, on_manifold, sensor_array
 from pyloca.bursts._files import as_bursts, open_bursts, save_bursts
 from pyloca.bursts._images import from_image, from_image_patches
 from pyloca.bursts._points import from_neighbors, from_table
+from pyloca.bursts._split import split_indices
 
 __all__ = [
     "Bursts",
@@ -21,4 +22,5 @@ __all__ = [
     "open_bursts",
     "save_bursts",
     "sensor_array",
+    "split_indices",
 ]

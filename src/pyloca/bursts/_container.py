@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from pyloca._checks import check_real
+from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
+from pyloca.bursts._html import html_table
+from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
+from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
 
 __all__ = ["Bursts"]
@@ -22,30 +26,51 @@ class Bursts:
 
     Parameters
     ----------
-    data : array of shape (N, M, D), or a sequence of N arrays of shape (M_i, D)
+    data : array of shape (N, M, D), a sequence of N arrays of shape (M_i, D), or Bursts
         Real numbers. A memory-mapped array is kept as it is and read in chunks, so the data may exceed memory.
+    ids : sequence of N labels, optional
+        What the bursts are called: unique integers or text; anything else becomes text. None numbers them from 0.
+    feature_names : sequence of D str, optional
+        What the features are called.
+    units : mapping from name to unit, or sequence of D str, optional
+        Units of the features, for messages, tables and figures; None or "" where one is not known.
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space, where it is known; `LOCA` uses it if it is given none.
     provenance : str, optional
         Where the bursts come from and what was assumed, in words.
 
+    Raises
+    ------
+    BurstError
+        If shapes or dtypes are wrong, or if labels are missing, repeated or of the wrong number.
+    ValueError
+        If `burst_std` is not a number > 0.
+
     Notes
     -----
     Indexing with an integer gives one burst, an array (M_i, D) in float64; indexing with a slice, a mask or an integer
-    array gives another `Bursts` on the same memory. Only shapes and dtypes are checked here. Values are checked where
-    they are read, in the one pass that makes `BurstStatistics`, so that a file larger than memory is not read twice.
+    array gives another `Bursts` on the same memory, with the ids of the chosen ones. Only shapes and dtypes are checked
+    here. Values are checked where they are read, in the one pass that makes `BurstStatistics`, so that a file larger
+    than memory is not read twice. ``Bursts(bursts, ids=…)`` is the same data under other labels.
 
     Examples
     --------
     >>> import numpy as np
-    >>> bursts = Bursts(np.zeros((5, 3, 2)))
+    >>> bursts = Bursts(np.zeros((5, 3, 2)), ids=list("abcde"), feature_names=["p", "T"], units={"p": "Pa"})
     >>> len(bursts), bursts.n_features, bursts[1:3].counts.tolist()
     (5, 2, [3, 3])
+    >>> bursts[1:3].ids.tolist(), bursts.name_of(4), bursts.feature_label(0)
+    (['b', 'c'], "burst 'e'", 'p (Pa)')
     """
 
-    _points: NDArray[Any]
+    _points: NDArray[Any]  # (N', M, D), or (n, D) with offsets
     _offsets: NDArray[np.int64] | None
-    _index: NDArray[np.int64]
+    _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
+    _ids: NDArray[Any]  # (N,)
+    _scale: NDArray[np.float64] | None
+    has_ids: bool
+    feature_names: tuple[str, ...] | None
+    units: tuple[str, ...] | None
     burst_std: float | None
     provenance: str
 
@@ -53,71 +78,151 @@ class Bursts:
         self,
         data: ArrayLike | Sequence[ArrayLike] | Bursts,
         *,
+        ids: Labels | None = None,
+        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        units: Units | None = None,
         burst_std: float | None = None,
         provenance: str = "",
     ) -> None:
-        if burst_std is not None and not 0 < burst_std < np.inf:
-            raise BurstError(f"burst_std must be a number > 0, or None when it is not known; got {burst_std!r}.")
-        self.burst_std, self.provenance = burst_std, provenance
         if isinstance(data, Bursts):
-            self._points, self._offsets, self._index = data._points, data._offsets, data._index
-            self.burst_std = data.burst_std if burst_std is None else burst_std
-            self.provenance = provenance or data.provenance
-            return
-        if np.ma.isMaskedArray(data):
-            raise BurstError("bursts is a masked array; remove the masked points and pass a list of (M_i, D) arrays.")
-        if isinstance(data, (list, tuple)):
-            parts = [_part(part, i) for i, part in enumerate(data)]
-            if len({part.shape for part in parts}) > 1:
-                self._init_ragged(*_concatenate(parts))
-                return
-            data = np.stack(parts) if parts else np.empty((0, 0, 0))
-        # np.asarray would forget that a memory-mapped array is one, which is harmless: it stays lazy.
-        array = _real(np.asarray(data), "bursts")
-        if array.ndim != 3:
-            hint = (
-                " For one burst pass bursts[None]; for bursts of unequal length pass a list of (M_i, D) arrays."
-                if array.ndim == 2
-                else ""
-            )
-            raise BurstError(f"bursts has shape {array.shape}; expected (N, M, D).{hint}")
-        n, m, dim = array.shape
-        if n == 0 or m == 0 or dim == 0:
-            raise BurstError(f"bursts has shape {array.shape}: there is nothing in it. Expected N, M, D ≥ 1.")
-        self._points = array
-        self._offsets = None
-        self._index = np.arange(n)
+            self.__dict__.update(data.__dict__)
+            if ids is not None:
+                self._ids, self.has_ids = check_ids(ids, len(data)), True
+        else:
+            if np.ma.isMaskedArray(data):
+                raise BurstError("bursts is a masked array; remove masked points and pass a list of (M_i, D) arrays.")
+            if isinstance(data, (list, tuple)):
+                labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
+                parts = [as_burst(part, name) for part, name in zip(data, map(burst_name, labels), strict=True)]
+                if len({part.shape for part in parts}) > 1:
+                    self._init(*join(parts, labels), labels, ids is not None)
+                else:
+                    array = np.stack(parts) if parts else np.empty((0, 0, 0))
+                    self._init(check_array(array), None, labels, ids is not None)
+            else:
+                # np.asarray would forget that a memory-mapped array is one, which is harmless: it stays lazy.
+                array = check_array(np.asarray(data))
+                labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
+                self._init(array, None, labels, ids is not None)
+        self._describe(feature_names, units, burst_std, provenance)
 
-    def _init_ragged(self, points: NDArray[Any], offsets: NDArray[np.int64]) -> None:
-        self._points, self._offsets, self._index = points, offsets, np.arange(len(offsets) - 1)
+    def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
+        self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
+        self._rows, self._scale = np.arange(len(ids)), None
+        self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
+
+    def _describe(
+        self,
+        feature_names: Sequence[str] | NDArray[Any] | None,
+        units: Units | None,
+        burst_std: float | None,
+        provenance: str,
+    ) -> None:
+        if feature_names is not None:
+            self.feature_names = check_feature_names(feature_names, self.n_features)
+        if units is not None:
+            self.units = check_units(units, self.n_features, self.feature_names)
+        if burst_std is not None:
+            check_real("burst_std", burst_std)
+            self.burst_std = burst_std
+        self.provenance = provenance or self.provenance
 
     @classmethod
     def from_ragged(
-        cls, points: ArrayLike, offsets: ArrayLike, *, burst_std: float | None = None, provenance: str = ""
+        cls,
+        points: ArrayLike,
+        offsets: ArrayLike,
+        *,
+        ids: Labels | None = None,
+        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        units: Units | None = None,
+        burst_std: float | None = None,
+        provenance: str = "",
     ) -> Bursts:
-        """Bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``."""
-        points = _real(np.asarray(points), "points")
+        """Bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
+
+        Parameters
+        ----------
+        points : array of shape (n, D)
+        offsets : array of N + 1 integers
+            From 0 to n, increasing.
+        ids, feature_names, units, burst_std, provenance
+            As for `Bursts`.
+
+        Returns
+        -------
+        Bursts
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
+        Bursts(N=2, M=2..3, D=2)
+        """
+        points = check_dtype(np.asarray(points), "points")
         if points.ndim != 2 or points.shape[1] == 0:
             raise BurstError(f"points has shape {points.shape}; expected (n, D) with offsets of length N + 1.")
         offsets = np.asarray(offsets)
         if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
-            raise BurstError(f"offsets must be N + 1 whole numbers; got shape {offsets.shape}, dtype {offsets.dtype}.")
+            raise BurstError(f"offsets must be N + 1 integers; got shape {offsets.shape}, dtype {offsets.dtype}.")
         offsets = offsets.astype(np.int64)
         if offsets[0] != 0 or offsets[-1] != len(points):
             raise BurstError(
                 f"offsets must run from 0 to the number of points, {len(points)}; "
                 f"they run from {offsets[0]} to {offsets[-1]}."
             )
+        n = len(offsets) - 1
+        labels = np.arange(n) if ids is None else check_ids(ids, n)
         short = np.flatnonzero(np.diff(offsets) < 1)
         if len(short):
             raise BurstError(
-                f"burst {short[0]} has no points (offsets {offsets[short[0]]} to {offsets[short[0] + 1]}). "
-                "Remove empty bursts and keep the offsets in increasing order."
+                f"{burst_name(labels[short[0]])} has no points (offsets {offsets[short[0]]} to "
+                f"{offsets[short[0] + 1]}). Remove empty bursts and keep the offsets in increasing order."
             )
         out = cls.__new__(cls)
-        out.burst_std, out.provenance = burst_std, provenance
-        out._init_ragged(points, offsets)
+        out._init(points, offsets, labels, ids is not None)
+        out._describe(feature_names, units, burst_std, provenance)
         return out
+
+    @classmethod
+    def concatenate(
+        cls,
+        parts: Sequence[Bursts | ArrayLike],
+        *,
+        keys: Sequence[Any] | None = None,
+        burst_std: float | None = None,
+    ) -> Bursts:
+        """Bursts of several data sets as one, in memory.
+
+        Parameters
+        ----------
+        parts : sequence of Bursts
+            With the same features. A part without names or units takes those of the others. Ids are kept if all parts
+            have them; bursts that have none in any part are numbered from 0.
+        keys : sequence of labels, one per part, optional
+            Makes ids unique: the burst 'a' of the part with the key 'monday' is called 'monday/a'.
+        burst_std : float, optional
+            σ, when the parts do not agree on it.
+
+        Returns
+        -------
+        Bursts
+
+        Raises
+        ------
+        BurstError
+            If features, units, σ or scales differ, or if two bursts have the same id.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> a, b = Bursts(np.zeros((2, 3, 1)), ids=["r1", "r2"]), Bursts(np.ones((1, 4, 1)), ids=["r1"])
+        >>> Bursts.concatenate([a, b], keys=["monday", "tuesday"]).ids.tolist()
+        ['monday/r1', 'monday/r2', 'tuesday/r1']
+        """
+        from pyloca.bursts._concatenate import concatenate
+
+        return concatenate([Bursts(part) for part in parts], keys, burst_std)
 
     # -- what it holds ------------------------------------------------------------------------------------------
 
@@ -127,11 +232,21 @@ class Bursts:
         return int(self._points.shape[-1])
 
     @property
+    def ids(self) -> NDArray[Any]:
+        """What the bursts are called, (N,) of int64 or text: the given ids, else their numbers before any slicing."""
+        return self._ids.copy()
+
+    @property
+    def scale(self) -> NDArray[np.float64] | None:
+        """What each feature is divided by when it is read, shape (D,); None when it is read as it is."""
+        return None if self._scale is None else self._scale.copy()
+
+    @property
     def counts(self) -> NDArray[np.int64]:
         """M_i, the number of points of each burst, shape (N,)."""
         if self._offsets is None:
             return np.full(len(self), self._points.shape[1], dtype=np.int64)
-        return np.diff(self._offsets)[self._index]
+        return np.diff(self._offsets)[self._rows]
 
     @property
     def is_ragged(self) -> bool:
@@ -139,8 +254,29 @@ class Bursts:
         counts = self.counts
         return len(counts) > 0 and bool(np.any(counts != counts[0]))
 
+    @property
+    def shape(self) -> tuple[int, int | None, int]:
+        """(N, M, D), with None for M when the bursts differ in length."""
+        alike = len(self) > 0 and not self.is_ragged
+        return len(self), int(self.counts[0]) if alike else None, self.n_features
+
+    @property
+    def ndim(self) -> int:
+        """3, as of the array (N, M, D)."""
+        return 3
+
+    def name_of(self, position: int) -> str:
+        """The burst at a position as messages name it: "burst 12", or "burst 'run7'" when its id is text."""
+        return burst_name(self._ids[position])
+
+    def feature_label(self, feature: int) -> str:
+        """The feature as messages name it: "pressure (Pa)", "pressure", or "feature 3"."""
+        name = f"feature {feature}" if self.feature_names is None else self.feature_names[feature]
+        unit = "" if self.units is None else self.units[feature]
+        return f"{name} ({unit})" if unit else name
+
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._rows)
 
     def __repr__(self) -> str:
         counts = self.counts
@@ -149,24 +285,64 @@ class Bursts:
         size = f"M={counts.min()}..{counts.max()}" if self.is_ragged else f"M={counts[0]}"
         return f"Bursts(N={len(self)}, {size}, D={self.n_features})"
 
+    def _repr_html_(self) -> str:
+        return html_table(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the chosen bursts: a part that is sent to another process does not take the whole memory with it."""
+        points, offsets = self._raw()
+        return {**self.__dict__, "_points": points, "_offsets": offsets, "_rows": np.arange(len(self))}
+
+    # -- choosing -----------------------------------------------------------------------------------------------
+
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # as scikit-learn indexes arrays
+            key = key[0]
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-            return self._burst(int(self._index[key])).astype(np.float64)
-        out = Bursts.__new__(Bursts)
-        out.burst_std, out.provenance = self.burst_std, self.provenance
-        rows = np.atleast_1d(self._index[key])
-        if isinstance(key, bool) or key is None or rows.ndim != 1:
+            return self._divided(self._burst(int(self._rows[key])).astype(np.float64))
+        rows = np.atleast_1d(self._rows[key])
+        if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
             raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
-        out._points, out._offsets, out._index = self._points, self._offsets, rows
-        return out
+        return self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]))
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))
 
-    def _burst(self, row: int) -> NDArray[Any]:
-        if self._offsets is None:
-            return self._points[row]
-        return self._points[self._offsets[row] : self._offsets[row + 1]]
+    def split(self, fraction: float, seed: int | np.random.RandomState | None = None) -> tuple[Bursts, Bursts]:
+        """Training and validation bursts: `fraction` of them, drawn by `seed`, are held out. Order is kept."""
+        train, held_out = split_indices(len(self), fraction, seed)
+        return self[train], self[held_out]
+
+    def scaled(self, scale: ArrayLike) -> Bursts:
+        """The same bursts with each feature divided by a number when it is read; a mapped file stays on disk.
+
+        Parameters
+        ----------
+        scale : array of shape (D,)
+            Numbers > 0. Scales multiply: ``bursts.scaled(a).scaled(b)`` divides by a·b.
+
+        Returns
+        -------
+        Bursts
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Bursts(np.full((2, 1, 2), 6.0)).scaled([1, 3])[0].tolist()
+        [[6.0, 2.0]]
+        """
+        factor = np.asarray(scale, dtype=np.float64)
+        if factor.shape != (self.n_features,):
+            raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), a number per feature.")
+        bad = np.flatnonzero(~(np.isfinite(factor) & (factor > 0)))
+        if len(bad):
+            raise ValueError(f"the scale of {self.feature_label(int(bad[0]))} is {factor[bad[0]]}; expected > 0.")
+        return self._like(_scale=factor.copy() if self._scale is None else self._scale * factor)
+
+    def _like(self, **changes: Any) -> Bursts:
+        out = Bursts.__new__(Bursts)
+        out.__dict__.update(self.__dict__ | changes)
+        return out
 
     # -- reading in bulk ----------------------------------------------------------------------------------------
 
@@ -183,17 +359,9 @@ class Bursts:
         for group in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
             size = max(1, max_numbers // (int(counts[group[0]]) * self.n_features))
             for start in range(0, len(group), size):
-                rows = group[start : start + size]
-                yield rows, self._stack(rows)
-                _forget_pages(self._points)
-
-    def _stack(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows = self._index[positions]
-        if self._offsets is None:
-            if len(rows) > 1 and np.all(np.diff(rows) == 1):  # a slice of the file needs no gather
-                return np.asarray(self._points[rows[0] : rows[-1] + 1], dtype=np.float64)
-            return np.asarray(self._points[rows], dtype=np.float64)
-        return np.stack([self._burst(int(row)) for row in rows]).astype(np.float64)
+                positions = group[start : start + size]
+                yield positions, self._divided(np.asarray(self._stack(self._rows[positions]), dtype=np.float64))
+                forget_pages(self._points)
 
     def to_array(self) -> NDArray[np.float64]:
         """All bursts as one array (N, M, D); an error when they differ in length."""
@@ -201,70 +369,39 @@ class Bursts:
             raise BurstError("there are no bursts.")
         if self.is_ragged:
             raise BurstError("the bursts differ in length and do not fit one (N, M, D) array; use to_ragged().")
-        return self._stack(np.arange(len(self)))
+        return self._divided(np.asarray(self._stack(self._rows), dtype=np.float64))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """``points`` (n, D) and ``offsets`` (N + 1,) of all bursts, in order."""
         if not len(self):
             raise BurstError("there are no bursts.")
-        points = np.concatenate([self._burst(int(row)) for row in self._index]).astype(np.float64)
-        return points, np.concatenate([[0], np.cumsum(self.counts)])
+        points = np.concatenate([self._burst(int(row)) for row in self._rows]).astype(np.float64)
+        return self._divided(points), offsets_of(self.counts)
 
-    def split(self, fraction: float, seed: int | np.random.RandomState | None = None) -> tuple[Bursts, Bursts]:
-        """Training and validation bursts: `fraction` of them, drawn by `seed`, are held out. Order is kept."""
-        train, held_out = split_indices(len(self), fraction, seed)
-        return self[train], self[held_out]
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("bursts are gathered into a new array; copy=False cannot be kept.")
+        return np.array(self.to_array(), dtype=dtype, copy=copy)
 
+    def _burst(self, row: int) -> NDArray[Any]:
+        if self._offsets is None:
+            return self._points[row]
+        return self._points[self._offsets[row] : self._offsets[row + 1]]
 
-def _forget_pages(array: NDArray[Any]) -> None:
-    """What was read of a mapped file need not stay in memory; a file larger than that would fill it."""
-    base: Any = array
-    while base is not None and not isinstance(base, mmap.mmap):
-        if isinstance(base, np.memmap) and base.mode != "r":
-            return  # changes that were never meant for the file (mode "c") would be lost
-        base = getattr(base, "base", None)
-    if base is not None and hasattr(base, "madvise"):  # not on Windows
-        base.madvise(mmap.MADV_DONTNEED)
+    def _stack(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Bursts of one length as they lie in memory, (b, M, D)."""
+        if self._offsets is None:
+            if len(rows) > 1 and np.all(np.diff(rows) == 1):  # a slice of the file needs no gather
+                return self._points[rows[0] : rows[-1] + 1]
+            return self._points[rows]
+        return np.stack([self._burst(int(row)) for row in rows])
 
+    def _raw(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """The chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
+        if self._offsets is None:
+            return self._stack(self._rows), None
+        bursts = [self._burst(int(row)) for row in self._rows]
+        return np.concatenate([self._points[:0], *bursts]), offsets_of(self.counts)
 
-def split_indices(
-    n: int, fraction: float, seed: int | np.random.RandomState | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sorted positions of the training and of the held-out items; at least one of n is trained on."""
-    if not 0 <= fraction < 1:
-        raise BurstError(f"the fraction to hold out must be in [0, 1); got {fraction}.")
-    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    order = random.permutation(n)
-    n_held = min(round(fraction * n), n - 1)
-    return np.sort(order[n_held:]), np.sort(order[:n_held])
-
-
-def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
-    if array.dtype.kind not in "fiu":
-        raise BurstError(
-            f"{name} has dtype {array.dtype}; expected real numbers. "
-            "Convert with astype(float); for bursts of unequal length pass a list of (M_i, D) arrays."
-        )
-    return array
-
-
-def _part(part: ArrayLike, i: int) -> NDArray[Any]:
-    if np.ma.isMaskedArray(part):
-        raise BurstError(f"burst {i} is a masked array; remove its masked points.")
-    try:
-        return np.asarray(part)
-    except ValueError as error:
-        raise BurstError(f"burst {i} is not an array of numbers ({error}).") from error
-
-
-def _concatenate(parts: list[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    for i, part in enumerate(parts):
-        _real(part, f"burst {i}")
-        if part.ndim != 2 or part.size == 0:
-            raise BurstError(f"burst {i} has shape {part.shape}; expected (M_i, D) with M_i, D ≥ 1.")
-        if part.shape[1] != parts[0].shape[1]:
-            raise BurstError(
-                f"burst {i} has D = {part.shape[1]} features and burst 0 has {parts[0].shape[1]}; all must agree."
-            )
-    return np.concatenate(parts), np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    def _divided(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if self._scale is None else values / self._scale

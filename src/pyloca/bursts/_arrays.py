@@ -1,0 +1,129 @@
+"""Arrays that users and their functions hand in: what is refused, and how they are laid out."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca.bursts._labels import burst_name
+from pyloca.errors import BurstError
+
+__all__ = [
+    "Array",
+    "Measurement",
+    "as_burst",
+    "as_points",
+    "as_random",
+    "check_array",
+    "check_dtype",
+    "forget_pages",
+    "join",
+    "measure",
+    "offsets_of",
+]
+
+Array = NDArray[np.float64]
+Measurement = Callable[[Array], ArrayLike]
+
+# -- bursts -----------------------------------------------------------------------------------------------------
+
+
+def check_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Refuse what is not (N, M, D) numbers."""
+    check_dtype(array, "bursts")
+    if array.ndim != 3:
+        hint = (
+            " For one burst pass bursts[None]; for bursts of unequal length pass a list of (M_i, D) arrays."
+            if array.ndim == 2
+            else ""
+        )
+        raise BurstError(f"bursts has shape {array.shape}; expected (N, M, D).{hint}")
+    if array.size == 0:
+        raise BurstError(f"bursts has shape {array.shape}: there is nothing in it. Expected N, M, D ≥ 1.")
+    return array
+
+
+def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
+    if array.dtype.kind not in "fiu":
+        raise BurstError(
+            f"{name} has dtype {array.dtype}; expected real numbers. "
+            "Convert with astype(float); for bursts of unequal length pass a list of (M_i, D) arrays."
+        )
+    return array
+
+
+def as_burst(part: ArrayLike, name: str) -> NDArray[Any]:
+    """One burst of a list as an array."""
+    if np.ma.isMaskedArray(part):
+        raise BurstError(f"{name} is a masked array; remove its masked points.")
+    try:
+        return np.asarray(part)
+    except ValueError as error:
+        raise BurstError(f"{name} is not an array of numbers ({error}).") from error
+
+
+def join(parts: list[NDArray[Any]], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Bursts of unequal length as points and offsets."""
+    for part, label in zip(parts, labels, strict=True):
+        name = burst_name(label)
+        check_dtype(part, name)
+        if part.ndim != 2 or part.size == 0:
+            raise BurstError(f"{name} has shape {part.shape}; expected (M_i, D) with M_i, D ≥ 1.")
+        if part.shape[1] != parts[0].shape[1]:
+            raise BurstError(
+                f"{name} has D = {part.shape[1]} features and {burst_name(labels[0])} has {parts[0].shape[1]}; "
+                "all must agree."
+            )
+    return np.concatenate(parts), offsets_of(np.array([len(part) for part in parts]))
+
+
+def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where bursts of these lengths begin and end, (N + 1,)."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def forget_pages(array: NDArray[Any]) -> None:
+    """What was read of a mapped file need not stay in memory; a file larger than that would fill it."""
+    base: Any = array
+    while base is not None and not isinstance(base, mmap.mmap):
+        if isinstance(base, np.memmap) and base.mode != "r":
+            return  # changes that were never meant for the file (mode "c") would be lost
+        base = getattr(base, "base", None)
+    if base is not None and hasattr(base, "madvise"):  # not on Windows
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+# -- what builders are given ------------------------------------------------------------------------------------
+
+
+def measure(f: Measurement, cloud: Array) -> Array:
+    """f on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
+    n, m, d = cloud.shape
+    Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
+    if Y.ndim != 2 or len(Y) != n * m:
+        raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
+    bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
+    if len(bad):
+        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
+    return Y.reshape(n, m, -1)
+
+
+def as_points(points: ArrayLike, name: str) -> Array:
+    """Finite numbers (n, d)."""
+    out = np.asarray(points, dtype=np.float64)
+    if out.ndim != 2 or 0 in out.shape:
+        raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
+    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
+    if len(bad):
+        raise BurstError(f"{name}[{bad[0]}] is not finite.")
+    return out
+
+
+def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
+    """A generator from a seed, or the one that was given."""
+    return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)

@@ -1,0 +1,111 @@
+"""Several data sets as one: what must agree, and what the bursts are then called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyloca.bursts._container import Bursts
+from pyloca.bursts._labels import burst_name
+from pyloca.errors import BurstError
+
+__all__ = ["concatenate"]
+
+
+def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: float | None) -> Bursts:
+    """`Bursts.concatenate` of bursts."""
+    if not parts:
+        raise BurstError("there are no bursts to concatenate.")
+    labels = [f"part {i}" for i in range(len(parts))]
+    if keys is not None:
+        labels = [str(key) for key in keys]
+        if len(labels) != len(parts) or len(set(labels)) < len(labels):
+            raise ValueError(f"keys must be {len(parts)} different labels, one per part; got {list(keys)!r}.")
+        labels = [f"part {label!r}" for label in labels]
+    _check_features(parts, labels)
+    names = next((part.feature_names for part in parts if part.feature_names is not None), None)
+    units = next((part.units for part in parts if part.units is not None), None)
+    if burst_std is None:
+        burst_std = _common_std(parts, labels)
+    ids = _common_ids(parts, keys, labels)
+    described = {
+        "ids": ids,
+        "feature_names": names,
+        "units": units,
+        "burst_std": burst_std,
+        "provenance": " + ".join(dict.fromkeys(part.provenance for part in parts if part.provenance)),
+    }
+    out = _joined(parts, described)
+    return out if parts[0].scale is None else out._like(_scale=parts[0].scale)
+
+
+def _joined(parts: Sequence[Bursts], described: dict[str, Any]) -> Bursts:
+    raw = [part._raw() for part in parts if len(part)]
+    arrays = [points for points, offsets in raw if offsets is None]
+    if raw and len(arrays) == len(raw) and len({array.shape[1] for array in arrays}) == 1:
+        return Bursts(np.concatenate(arrays), **described)
+    points = [array.reshape(-1, array.shape[-1]) for array, _ in raw]
+    counts = np.concatenate([part.counts for part in parts])
+    if not len(counts):
+        raise BurstError("there are no bursts to concatenate.")
+    return Bursts.from_ragged(np.concatenate(points), np.concatenate([[0], np.cumsum(counts)]), **described)
+
+
+def _check_features(parts: Sequence[Bursts], labels: list[str]) -> None:
+    first = parts[0]
+    named = next((i for i, part in enumerate(parts) if part.feature_names is not None), 0)
+    known = next((i for i, part in enumerate(parts) if part.units is not None), 0)
+    for part, label in zip(parts, labels, strict=True):
+        if part.n_features != first.n_features:
+            raise BurstError(f"{label} has D = {part.n_features} features and {labels[0]} has {first.n_features}.")
+        if (part.scale is None) != (first.scale is None) or not np.array_equal(_or_ones(part), _or_ones(first)):
+            raise BurstError(f"{label} and {labels[0]} are scaled differently; concatenate first, then scale.")
+        for kind, mine, theirs, other in (
+            ("the feature", part.feature_names, parts[named].feature_names, labels[named]),
+            ("the unit", part.units, parts[known].units, labels[known]),
+        ):
+            if mine is None or theirs is None or mine == theirs:
+                continue
+            j = next(j for j in range(len(mine)) if mine[j] != theirs[j])
+            order = (
+                " The names are the same in another order."
+                if kind == "the feature" and set(mine) == set(theirs)
+                else ""
+            )
+            raise BurstError(f"{label} has {kind} {mine[j]!r} at {j} where {other} has {theirs[j]!r}.{order}")
+
+
+def _or_ones(part: Bursts) -> Any:
+    return np.ones(part.n_features) if part.scale is None else part.scale
+
+
+def _common_std(parts: Sequence[Bursts], labels: list[str]) -> float | None:
+    for part, label in zip(parts, labels, strict=True):
+        if part.burst_std != parts[0].burst_std:
+            raise BurstError(
+                f"{label} has burst_std = {part.burst_std} and {labels[0]} has {parts[0].burst_std}; bursts of one "
+                "data set have one σ. If you know it, pass burst_std=…."
+            )
+    return parts[0].burst_std
+
+
+def _common_ids(parts: Sequence[Bursts], keys: Sequence[Any] | None, labels: list[str]) -> Sequence[Any] | None:
+    if keys is not None:
+        return [f"{key}/{label}" for key, part in zip(keys, parts, strict=True) for label in part.ids.tolist()]
+    given = [part.has_ids for part in parts]
+    if not any(given):
+        return None
+    if not all(given):
+        raise BurstError(f"{labels[given.index(False)]} has no ids, and others have; give it ids, or pass keys=[…].")
+    seen: dict[Any, str] = {}
+    for part, place in zip(parts, labels, strict=True):
+        for label in part.ids.tolist():
+            if label in seen:
+                raise BurstError(
+                    f"{burst_name(label)} is in {seen[label]} and in {place}; pass keys=[…], a label per part, "
+                    "to tell them apart."
+                )
+            seen[label] = place
+    return list(seen)

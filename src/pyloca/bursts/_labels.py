@@ -1,0 +1,158 @@
+"""What bursts and features are called: checks of ids, names and units, said in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.errors import BurstError
+
+__all__ = [
+    "Labels",
+    "Units",
+    "as_labels",
+    "burst_name",
+    "check_feature_names",
+    "check_ids",
+    "check_units",
+    "missing_at",
+]
+
+Labels = Sequence[Any] | NDArray[Any]
+Units = Mapping[str, str] | Sequence[str | None]
+
+
+def burst_name(label: Any) -> str:
+    """A burst as messages name it: by its number, or by its id in quotes."""
+    return f"burst {int(label)}" if isinstance(label, (int, np.integer)) else f"burst {str(label)!r}"
+
+
+# -- ids --------------------------------------------------------------------------------------------------------
+
+
+def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
+    """Ids of N bursts as an array (N,) of int64 or of text; none is missing and no two are alike."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise BurstError(f"ids must be a sequence of {n_bursts} labels; got {ids!r}.")
+    if np.ndim(ids) != 1 if isinstance(ids, np.ndarray) else False:
+        raise BurstError(f"ids has shape {np.shape(ids)}; expected ({n_bursts},), one label per burst.")
+    values = ids if isinstance(ids, np.ndarray) else list(ids)
+    if len(values) != n_bursts:
+        raise BurstError(f"ids has {len(values)} labels for {n_bursts} bursts; expected one per burst.")
+    place = missing_at(values)
+    if place is not None:
+        raise BurstError(f"ids[{place}] is missing ({values[place]!r}); every burst needs an id.")
+    labels = as_labels(values)
+    double = repeated_at(labels)
+    if double is not None:
+        first = int(np.flatnonzero(labels == labels[double])[0])
+        raise BurstError(
+            f"{burst_name(labels[double])} stands twice in ids, at {first} and {double}; ids must be unique."
+        )
+    return labels
+
+
+def missing_at(values: Labels) -> int | None:
+    """Position of the first label that is none: None, NaN, NaT, masked, or empty text."""
+    if isinstance(values, np.ndarray):
+        if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+            return int(np.argmax(np.ma.getmaskarray(values)))
+        if values.dtype.kind in "iub":
+            return None
+        if values.dtype.kind in "fcmM":
+            bad = ~np.isfinite(values)
+            return int(np.argmax(bad)) if bad.any() else None
+    return next((place for place, value in enumerate(values) if _is_missing(value)), None)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):
+        return not value.strip()
+    if value is None or value is np.ma.masked:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is neither equal to itself nor different
+        return True
+
+
+def as_labels(values: Labels) -> NDArray[Any]:
+    """Labels as int64 when all are integers, else as text (``str`` of each): neither needs pickle in a file."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        return np.array(values)
+    if not all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in _kinds(values)):
+        return np.array([_text(value) for value in values], dtype=np.str_)
+    try:
+        return np.array([int(value) for value in values] if not isinstance(values, np.ndarray) else values).astype(
+            np.int64, casting="safe"
+        )
+    except (TypeError, OverflowError):  # larger than int64
+        return np.array([str(value) for value in values], dtype=np.str_)
+
+
+def _kinds(values: Labels) -> Iterable[Any]:
+    """One value of each kind suffices for a plain array."""
+    return values[:1] if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def repeated_at(labels: NDArray[Any]) -> int | None:
+    """Position of the first label that stood before."""
+    _, first = np.unique(labels, return_index=True)
+    if len(first) == len(labels):
+        return None
+    again = np.ones(len(labels), dtype=bool)
+    again[first] = False
+    return int(np.argmax(again))
+
+
+# -- features ---------------------------------------------------------------------------------------------------
+
+
+def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) -> tuple[str, ...]:
+    """D names, none of them empty, no two alike."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise BurstError(f"feature_names must be a sequence of {n_features} names; got {names!r}.")
+    out = list(names)
+    for name in out:
+        if not isinstance(name, str) or not name.strip():
+            raise BurstError(f"feature_names must be text that is not empty; got {name!r}.")
+    if len(out) != n_features:
+        raise BurstError(
+            f"feature_names has {len(out)} names ({_listed(out)}) and the bursts have D = {n_features} features."
+        )
+    double = next((name for i, name in enumerate(out) if name in out[:i]), None) if len(set(out)) < len(out) else None
+    if double is not None:
+        raise BurstError(f"feature_names has {str(double)!r} twice; names must be unique.")
+    return tuple(str(name) for name in out)
+
+
+def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """A unit per feature, "" where it is not known; None when no unit is known."""
+    if isinstance(units, Mapping):
+        if names is None:
+            raise BurstError("units by name need feature_names; pass them, or a sequence of D units.")
+        unknown = [str(name) for name in units if name not in names]
+        if unknown:
+            raise BurstError(f"units names {unknown[0]!r}, which is not a feature; features are {_listed(names)}.")
+        units = [units.get(name) for name in names]
+    elif isinstance(units, (str, bytes)) or not isinstance(units, Iterable):
+        raise BurstError(f"units must be a mapping from name to unit or a sequence of D units; got {units!r}.")
+    out = ["" if unit is None else unit for unit in units]
+    for unit in out:
+        if not isinstance(unit, str):
+            raise BurstError(f"a unit must be text, or None where it is not known; got {unit!r}.")
+    if len(out) != n_features:
+        raise BurstError(f"units has {len(out)} units and the bursts have D = {n_features} features.")
+    return tuple(str(unit) for unit in out) if any(out) else None
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,39 @@
+"""Which items are trained on and which are held out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["split_indices"]
+
+
+def split_indices(
+    n: int, fraction: float, seed: int | np.random.RandomState | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sorted positions of the training and of the held-out items; at least one of n is trained on.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    fraction : float in [0, 1)
+        Part of them that is held out.
+    seed : int, RandomState or None
+        Draws them.
+
+    Returns
+    -------
+    train, held_out : integer arrays
+
+    Examples
+    --------
+    >>> [part.tolist() for part in split_indices(5, 0.4, 0)]
+    [[1, 3, 4], [0, 2]]
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"the fraction to hold out must be in [0, 1); got {fraction}.")
+    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+    order = random.permutation(n)
+    n_held = min(round(fraction * n), n - 1)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])
