@@ -4,7 +4,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo reproduce test lint docs bench clean
+.PHONY: help house venv demo reproduce test lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -28,6 +28,9 @@ reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, in
 # One worker a core, one thread a worker: networks this small gain little by more.
 test: $(STAMP)  ## run all tests and docstring examples
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile
+
+house: $(STAMP)  ## print which package imports which, floor by floor
+	.venv/bin/python tools/house.py
 
 lint: $(STAMP)  ## check style, format and types
 	.venv/bin/ruff check

@@ -7,7 +7,6 @@ import pkgutil
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -15,108 +14,43 @@ import pyloca
 from helpers import HANG
 from pyloca import errors
 
-SOURCE = Path(pyloca.__file__).parent
-
-# From the ground up, as docs and code are read: a module imports only what lies on a floor before its own. Modules of
-# one floor do not know each other. "pyloca" is the package's own __init__.
-FLOORS = [
-    {"errors", "_checks", "_files", "metrics"},
-    {"bursts"},
-    {"geometry"},
-    {"alignment"},
-    {"networks", "objectives"},
-    {"diagnostics"},
-    {"solvers"},
-    {"estimator"},
-    {"modelfile", "selection", "inspection", "matching", "baselines", "datasets"},
-    {"pyloca"},
-    {"experiments"},
-    {"plots"},
-    {"report"},
-    {"demo", "reproduce"},
-    {"cli"},
-    {"__main__"},
-]
-LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
-# (importer, imported): why it may look up. Only inside functions.
-UPWARD_IN_FUNCTIONS = {
-    ("estimator", "modelfile"): "LOCA.save and LOCA.load are methods for the user's sake; the work is done a floor up",
-    ("estimator", "selection"): 'n_components="auto" compares fits, a floor up',
-    ("diagnostics", "plots"): "results have a plot() for the user's sake; pictures lie at the top",
-    ("selection", "plots"): "results have a plot() for the user's sake; pictures lie at the top",
-    ("baselines", "plots"): "Comparison.plot is a method for the user's sake; pictures lie at the top",
-}
-
-
-def modules():
-    return sorted(path for path in SOURCE.rglob("*.py"))
-
-
-def top(path):
-    """The floor's name of a source file: its first folder, or itself."""
-    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    return "pyloca" if part == "__init__" else part
-
-
-def imports(tree):
-    """(name of the floor, line, inside a function?) of every import of pyloca in the file, however indented."""
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for node in ast.walk(function)
-    }
-    for node in ast.walk(tree):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: relative imports hide the floor"
-            parent = node.module == "pyloca"
-            names = [f"pyloca.{alias.name}" for alias in node.names] if parent else [node.module]
-        for name in names:
-            package, *rest = name.split(".")
-            if package == "pyloca":
-                floor = rest[0] if rest and rest[0] in LEVEL else "pyloca"
-                yield floor, node.lineno, id(node) in inside
+SOURCE = house.SOURCE
 
 
 def test_every_module_has_a_floor():
-    assert {top(path) for path in modules()} <= set(LEVEL)
+    assert {house.top(path) for path in house.modules()} <= set(house.LEVEL)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_down(path):
-    importer = top(path)
-    for imported, line, in_function in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        if imported == importer or (in_function and (importer, imported) in UPWARD_IN_FUNCTIONS):
-            continue
-        assert LEVEL[imported] < LEVEL[importer], f"{path.name}:{line}: {importer} may not import {imported}"
+def test_imports_point_down_and_only_through_front_doors():
+    assert house.faults(house.graph()) == []
 
 
-def test_the_allowed_exceptions_exist():
-    """An exception that nobody needs any more is taken back."""
-    found = set()
-    for path in modules():
-        for imported, _, in_function in imports(ast.parse(path.read_text(encoding="utf-8"))):
-            if in_function and LEVEL[imported] >= LEVEL[top(path)] and imported != top(path):
-                found.add((top(path), imported))
-    assert found == set(UPWARD_IN_FUNCTIONS)
-
-
-def test_an_upward_import_would_be_seen():
+def test_a_wrong_import_would_be_seen():
+    """Upward, inside a function, for type checkers, through the facade, or of a private module."""
     tree = ast.parse(
-        "import pyloca.estimator\nfrom pyloca import LOCA, datasets\ndef f():\n    from pyloca.cli import x"
+        "import pyloca.estimator\nfrom pyloca import LOCA, datasets\ndef f():\n    from pyloca.cli import x\n"
+        "if TYPE_CHECKING:\n    from pyloca.bursts._csv import y\nfrom pyloca._atomic import z"
     )
-    assert list(imports(tree)) == [
-        ("estimator", 1, False),
-        ("pyloca", 2, False),
-        ("datasets", 2, False),
-        ("cli", 4, True),
+    found = list(house.imports(tree, "geometry"))
+    assert [(edge.imported, edge.private) for edge in found] == [
+        ("estimator", False),
+        ("pyloca", False),
+        ("datasets", False),
+        ("_atomic", False),
+        ("cli", False),
+        ("bursts", True),
     ]
+    assert len(house.faults(found)) == 5
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_the_house_is_printed_by_a_command():
+    done = subprocess.run([sys.executable, house.__file__], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 against the rules" in done.stdout
+    assert len([line for line in done.stdout.splitlines() if " estimator " in line]) == 1
+
+
+@pytest.mark.parametrize("path", house.modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_unpickles(path):
     """No file that a user opens may run code: not pickle, nor what calls it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

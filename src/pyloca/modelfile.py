@@ -12,6 +12,7 @@ import copy
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,7 +86,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
 
 def load_model(
     path: str | os.PathLike[str],
-    kind: type[Model],
+    kind: Callable[..., Model],
     *,
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
@@ -94,7 +95,8 @@ def load_model(
     path = Path(path)
     header, arrays = _read(path)
     try:
-        model: Any = kind(**header["parameters"], encoder=encoder, decoder=decoder)
+        made = kind(**header["parameters"], encoder=encoder, decoder=decoder)
+        model: Any = made  # its attributes are set below
         model.hidden_layers = tuple(model.hidden_layers)
         if isinstance(model.feature_scale, list):
             model.feature_scale = np.array(model.feature_scale)
@@ -134,8 +136,7 @@ def load_model(
         raise ModelFileError(f"{path}: {error}") from None
     except Exception as error:  # the checksum fits, so this is a file of another make
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
-    assert isinstance(model, kind)
-    return model
+    return made
 
 
 def _packed(values: list[Any]) -> NDArray[np.uint8]:

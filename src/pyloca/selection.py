@@ -150,9 +150,7 @@ class ComponentSelection:
         from pyloca.plots import plot_component_selection
 
         floor = float((self.losses - self.excess)[0])
-        return plot_component_selection(
-            self.n_components, self.candidates, self.losses, self.standard_errors, floor
-        )
+        return plot_component_selection(self.n_components, self.candidates, self.losses, self.standard_errors, floor)
 
 
 def estimate_burst_std(

@@ -21,9 +21,9 @@ from pyloca import LOCA
 from pyloca.cli import cli
 from pyloca.paper.experiments import EXPERIMENTS, Merit, Result
 from pyloca.paper.experiments._measurements import smooth_map, swiss_roll
-from pyloca.report import render
 from pyloca.paper.reproduce import FIGURES, Job, Run, holds, make_page, reproduce, summarize, table
 from pyloca.paper.reproduce._applied import wall_lines
+from pyloca.report import render
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from pyloca.plots._figures import _projection, _round_up, spread_rows
 from scipy.stats import wishart
 from torch import nn
 
 from helpers import HANG, linear_map, planar_statistics, random_model, random_rotation
 from pyloca import datasets
-from pyloca.paper.demo import EXAMPLES
 from pyloca.diagnostics import Agreement, ShuffleTest
+from pyloca.paper.demo import EXAMPLES
 from pyloca.plots import (
     COLOURS,
     overview,
@@ -27,7 +28,6 @@ from pyloca.plots import (
     png,
     style,
 )
-from pyloca.plots._figures import _projection, _round_up, spread_rows
 from pyloca.selection import BurstStd, ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
 
 SCENES = {example.name: example.scene for example in EXAMPLES}

@@ -180,8 +180,8 @@ def fit(
     writable(embedding, *TABLES)
     writable(checkpoint, ".checkpoint")
     _not_the_data(data, embedding)
-    from pyloca.estimator import LOCA
     from pyloca.cli._tables import read_bursts, write_points
+    from pyloca.estimator import LOCA
 
     bursts = read_bursts(data, burst_id)
     if checkpoint is not None:
@@ -289,8 +289,8 @@ def _read(model: Path, data: str, output: Path | None) -> tuple[LOCA, NDArray[np
     """A model and points, after a look at where the result will go."""
     writable(output, *TABLES)
     _not_the_data(data, output)
-    from pyloca.estimator import LOCA
     from pyloca.cli._tables import read_points
+    from pyloca.estimator import LOCA
 
     return LOCA.load(model), *read_points(data)
 

@@ -39,9 +39,9 @@ def report(
     require("jinja2", "report")
     require("matplotlib", "report")
     writable(output, ".html", ".htm")
-    from pyloca.estimator import LOCA
     from pyloca._atomic import write_atomically
     from pyloca.cli._tables import read_bursts
+    from pyloca.estimator import LOCA
     from pyloca.report import render, user_report
 
     fitted = LOCA.load(model)

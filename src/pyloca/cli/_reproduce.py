@@ -70,9 +70,9 @@ def reproduce(
         require(module, "report")
     make_directory(output)
     from pyloca._atomic import write_atomically
-    from pyloca.report import render
     from pyloca.paper.reproduce import RULE, make_page, summarize, table
     from pyloca.paper.reproduce import reproduce as run_all
+    from pyloca.report import render
 
     chosen = seeds if seeds is not None else [0] if quick else list(range(10))
 

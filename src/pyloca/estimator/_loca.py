@@ -203,7 +203,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         # All at once: an interrupted fit leaves the estimator as it was.
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        vars(self).update(fitted)
+        for name, value in fitted.items():
+            setattr(self, name, value)
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -237,7 +238,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError("a fit with a checkpoint needs an integer random_state: it can only go on as it began.")
         source = as_source(X)
         scale = choose_scale(self.feature_scale, source, self.measurement_noise)
-        most = {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
+        most = (
+            {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
+        )
         bursts, statistics = read(
             source, scale, intrinsic_dim=self.intrinsic_dim, measurement_noise=self.measurement_noise, **most
         )
@@ -289,9 +292,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Data, *, return_trust: Literal[False] = ...) -> NDArray[np.float64]: ...
 
     @overload
-    def transform(
-        self, X: Data, *, return_trust: Literal[True]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def transform(self, X: Data, *, return_trust: Literal[True]) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     def transform(
         self, X: Data, *, return_trust: bool = False
@@ -433,8 +434,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = np.asarray(Z)
         if rows.ndim != 2:
             raise ValueError(
-                f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, or "
-                "use decode, which takes any leading axes."
+                f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, "
+                "or use decode, which takes any leading axes."
             )
         return self.decode(Z)
 

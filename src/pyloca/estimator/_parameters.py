@@ -33,9 +33,9 @@ def check_parameters(p: Any) -> None:
         refuse("solver", f"one of {', '.join(SOLVERS)}")
     if p.max_iter is not None and not is_integer(p.max_iter, 1):
         refuse("max_iter", "an integer of at least 1, or None")
-    if p.tol is not None and (not isinstance(p.tol, Real) or not 0 <= p.tol < 1):
+    if p.tol is not None and (not isinstance(p.tol, Real) or not 0 <= float(p.tol) < 1):
         refuse("tol", "in [0, 1), or None")
-    if not isinstance(p.validation_fraction, Real) or not 0 <= p.validation_fraction < 1:
+    if not isinstance(p.validation_fraction, Real) or not 0 <= float(p.validation_fraction) < 1:
         refuse("validation_fraction", "in [0, 1)")
     layers = p.hidden_layers
     if isinstance(layers, str) or not hasattr(layers, "__iter__") or not all(is_integer(n, 1) for n in layers):

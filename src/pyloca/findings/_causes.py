@@ -21,15 +21,15 @@ from pyloca.checks import (
     FEW,
     LEAST_LOST,
     MANY_APART,
+    Whitening,
     lost_bursts,
     overlapping,
     torn,
-    Whitening,
 )
-from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
-from pyloca.findings._diagnostics import Finding
-from pyloca.findings._units import uneven_units
 from pyloca.errors import BurstError
+from pyloca.findings._diagnostics import Finding
+from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
+from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
 from pyloca.networks import apply_rows
 
@@ -211,8 +211,8 @@ def _off_surface(fit: Fit) -> Finding | None:
     return Finding(
         "outliers",
         f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
-        f"decoder misses them by {OFF:.0%} of the data's size and more), such as {fit.statistics.listed(off[:5])}. Look "
-        "at them, and fit again without them.",
+        f"decoder misses them by {OFF:.0%} of the data's size and more), such as {fit.statistics.listed(off[:5])}. "
+        "Look at them, and fit again without them.",
         tuple(int(i) for i in off),
     )
 

@@ -189,8 +189,8 @@ class Neighborhood:
         return Finding(
             "uneven_size",
             f"bursts are not of one size: between {share:.1%} of neighbours all directions grow at once, by a "
-            f"factor of {np.exp(np.median(self._jumps[jump])):.2g} or more, as at {self.all.name_of(int(where[0]))}. σ is not the same "
-            "everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
+            f"factor of {np.exp(np.median(self._jumps[jump])):.2g} or more, as at {self.all.name_of(int(where[0]))}. σ "
+            "is not the same everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
             tuple(int(i) for i in where[:50]),
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pyloca.bursts import Bursts
-from pyloca.findings._diagnostics import Finding
 from pyloca.errors import BurstError
+from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra, sample_rows
 
 __all__ = ["uneven_units"]
@@ -49,8 +49,8 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     return Finding(
         "units",
         f"features have very different units: {bursts.feature_label(int(small))} varies by {spread[small]:.2g} and "
-        f"{bursts.feature_label(int(large))} by {spread[large]:.2g}, and {because}. Fit with feature_scale='auto', which "
-        "divides every feature by its spread.",
+        f"{bursts.feature_label(int(large))} by {spread[large]:.2g}, and {because}. Fit with feature_scale='auto', "
+        "which divides every feature by its spread.",
     )
 
 

@@ -103,7 +103,7 @@ class BurstStatistics:
         intrinsic_dim: int | None = None,
         counts: ArrayLike | None = None,
         *,
-        ids: ArrayLike | None = None,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
         """From burst means (N, D) and covariances (N, D, D) that were measured another way."""
@@ -135,7 +135,7 @@ class BurstStatistics:
         jacobians: ArrayLike,
         counts: ArrayLike | None = None,
         *,
-        ids: ArrayLike | None = None,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
         """From anchors y_i (N, D) and Jacobians J_f(x_i) (N, D, k), up to a rotation of the latent space each.
@@ -253,9 +253,9 @@ class BurstStatistics:
         if len(small):
             i = small[0]
             raise BurstError(
-                f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no larger than "
-                f"the measurement noise in it, {excess[i]:.3g}: nothing is left when it is subtracted. Take larger "
-                "bursts, drop these, or pass a smaller measurement_noise."
+                f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no "
+                f"larger than the measurement noise in it, {excess[i]:.3g}: nothing is left when it is subtracted. "
+                "Take larger bursts, drop these, or pass a smaller measurement_noise."
             )
         tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
@@ -268,8 +268,8 @@ class BurstStatistics:
         same = np.flatnonzero(spectra[:, 0] <= rounding)
         if len(same):
             raise BurstError(
-                f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to rounding. "
-                "Remove such bursts, or check that the instrument did not repeat one reading."
+                f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
+                "rounding. Remove such bursts, or check that the instrument did not repeat one reading."
             )
         k = self.intrinsic_dim
         flat = np.flatnonzero(spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
@@ -277,8 +277,8 @@ class BurstStatistics:
             i = int(flat[0])
             spans = int((spectra[i] > rounding[i]).sum())
             raise BurstError(
-                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions "
-                f"(variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
+                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions"
+                f" (variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
             )
 
 
@@ -340,8 +340,8 @@ def _refuse_short(bursts: Bursts, k: int) -> None:
     if len(short):
         i = short[0]
         raise BurstError(
-            f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at least {k + 1}. "
-            f"Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
+            f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
+            f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
         )
 
 
@@ -369,7 +369,9 @@ def _refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[n
     )
 
 
-def _names(means: NDArray[np.float64], ids: ArrayLike | None, feature_names: Sequence[str] | None) -> dict[str, Any]:
+def _names(
+    means: NDArray[np.float64], ids: Sequence[Any] | NDArray[Any] | None, feature_names: Sequence[str] | None
+) -> dict[str, Any]:
     """Names by the rules of `Bursts`, of which the means are a set with one point each."""
     named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
     return {"ids": named.ids, "feature_names": named.feature_names}

@@ -9,7 +9,6 @@ from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
-
 from numpy.typing import NDArray
 
 from pyloca.plots._style import COLOURS, style

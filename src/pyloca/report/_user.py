@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from pyloca.bursts import Bursts, open_bursts
+from pyloca.bursts import open_bursts
 from pyloca.checks import push, whitening
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, Reading, read_like

@@ -9,8 +9,16 @@ from sklearn.neighbors import NearestNeighbors
 
 from pyloca import datasets
 from pyloca.bursts import from_image
-from pyloca.paper.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.metrics import calibrate
+from pyloca.paper.experiments._experiment import (
+    QUICK_EPOCHS,
+    QUICK_LAYERS,
+    Experiment,
+    Merit,
+    Result,
+    Settings,
+    fit_loca,
+)
 
 __all__ = ["EXPERIMENT", "FlattenSettings", "run"]
 

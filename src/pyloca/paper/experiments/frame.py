@@ -8,8 +8,8 @@ from functools import lru_cache
 from pyloca import datasets
 from pyloca.datasets import Dataset
 from pyloca.estimator import LOCA
-from pyloca.paper.experiments._experiment import QUICK_EPOCHS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.metrics import stress
+from pyloca.paper.experiments._experiment import QUICK_EPOCHS, Experiment, Merit, Result, Settings, fit_loca
 
 __all__ = ["EXPERIMENT", "FrameSettings", "fit_frame", "run"]
 

@@ -9,9 +9,17 @@ import numpy as np
 
 from pyloca import datasets
 from pyloca.bursts import from_function
-from pyloca.paper.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
-from pyloca.paper.experiments._measurements import smooth_map, swiss_roll
 from pyloca.metrics import calibrate, stress
+from pyloca.paper.experiments._experiment import (
+    QUICK_EPOCHS,
+    QUICK_LAYERS,
+    Experiment,
+    Merit,
+    Result,
+    Settings,
+    fit_loca,
+)
+from pyloca.paper.experiments._measurements import smooth_map, swiss_roll
 
 __all__ = ["EXPERIMENT", "InvarianceSettings", "run"]
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyloca import datasets
-from pyloca.paper.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
-from pyloca.paper.experiments._rivals import FACTORS, fit_rivals
 from pyloca.metrics import stress
+from pyloca.paper.experiments._experiment import (
+    QUICK_EPOCHS,
+    QUICK_LAYERS,
+    Experiment,
+    Merit,
+    Result,
+    Settings,
+    fit_loca,
+)
+from pyloca.paper.experiments._rivals import FACTORS, fit_rivals
 
 __all__ = ["EXPERIMENT", "SphereSettings", "run"]
 

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from pyloca import datasets
 from pyloca.datasets import Dataset
-from pyloca.paper.experiments._experiment import QUICK_EPOCHS, QUICK_LAYERS, Experiment, Merit, Result, Settings, fit_loca
 from pyloca.metrics import stress
+from pyloca.paper.experiments._experiment import (
+    QUICK_EPOCHS,
+    QUICK_LAYERS,
+    Experiment,
+    Merit,
+    Result,
+    Settings,
+    fit_loca,
+)
 
 __all__ = ["EXPERIMENT", "WifiSettings", "make_data", "run"]
 

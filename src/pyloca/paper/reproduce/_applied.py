@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from pyloca.paper.experiments import Result
 from pyloca.metrics import calibrate
-from pyloca.plots import COLOURS, style
+from pyloca.paper.experiments import Result
 from pyloca.paper.reproduce._parts import Cloud, coloured, label, legend_below, outline, panels, sheet, space, value
+from pyloca.plots import COLOURS, style
 
 __all__ = ["draw_dimension", "draw_flatten", "draw_invariance", "draw_wifi", "wall_lines"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from pyloca.estimator import LOCA
 from pyloca.paper.experiments import mushroom, wifi
-from pyloca.report import Explorer, Figure, Page, Section, Table, explorer
 from pyloca.paper.reproduce._catalogue import FIGURES
 from pyloca.paper.reproduce._runs import Job, Run
 from pyloca.paper.reproduce._summary import HEADER, RULE, cells, number, summarize
+from pyloca.report import Explorer, Figure, Page, Section, Table, explorer
 
 __all__ = ["make_page"]
 

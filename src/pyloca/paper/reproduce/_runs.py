@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyloca._version import __version__
 from pyloca._atomic import write_atomically
+from pyloca._version import __version__
 from pyloca.paper.experiments import EXPERIMENTS, Experiment, Merit
-from pyloca.plots import png
 from pyloca.paper.reproduce._catalogue import FIGURES
+from pyloca.plots import png
 
 __all__ = ["LIVE", "Job", "Run", "reproduce"]
 

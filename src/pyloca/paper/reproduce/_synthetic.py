@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from pyloca.datasets import Dataset
 from pyloca.estimator import LOCA
-from pyloca.paper.experiments import Result
 from pyloca.metrics import calibrate
-from pyloca.plots import style
+from pyloca.paper.experiments import Result
 from pyloca.paper.reproduce._parts import (
     Cloud,
     Distances,
@@ -26,6 +25,7 @@ from pyloca.paper.reproduce._parts import (
     space,
     value,
 )
+from pyloca.plots import style
 
 __all__ = ["draw_decoder", "draw_frame", "draw_mushroom", "draw_mushroom_embeddings", "draw_sphere"]
 
