@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 
+import house
 import pytest
 
 import pyloca
