@@ -23,6 +23,7 @@ from benchmarks import (
     rivals_speed,
     sources,
     speed,
+    thresholds,
     unseen,
 )
 
@@ -32,6 +33,7 @@ COMMANDS = {
     "speed": speed.run,
     "growth": growth.run,
     "faults": faults.run,
+    "thresholds": thresholds.run,
     "coverage": coverage.run,
     "intrinsic_dim": intrinsic_dim.run,
     "diagnostics_cost": diagnostics_cost.run,

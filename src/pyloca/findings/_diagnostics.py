@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.checks import FEW
 from pyloca.findings._gaps import Gap
+from pyloca.thresholds import FEW, SPARSE, SUSPECT
 
 __all__ = ["Diagnostics", "Finding"]
 
 Array = NDArray[np.float64]
 
-SUSPECT = 1e-4  # p-value of a burst that is listed
 UNKNOWABLE = (
     "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
     "are a linear change of the coordinates, and a size that changes slowly is often another one; parts of the latent "
@@ -158,11 +157,10 @@ class Diagnostics:
         if not self.findings:
             but = ", but look at the suspect bursts" if len(self.suspects) else ""
             lines.append(f"verdict          no fault found{but}")
-            if 0 < len(self.losses) < FEW:
-                lines.append(
-                    f"not looked at    folds, outliers, shuffled or uneven bursts: {len(self.losses)} bursts are too "
-                    "few to compare neighbours"
-                )
+            if 0 < len(self.losses) < SPARSE:
+                what = "shuffled bursts or sheets that cross"
+                what = f"folds, outliers, uneven or {what}" if len(self.losses) < FEW else what
+                lines.append(f"not looked at    {what}: {len(self.losses)} bursts are too few to compare neighbours")
         for finding in self.findings:
             lines.append(f"WARNING          {finding.message}")
         lines.append(f"note             {UNKNOWABLE}")

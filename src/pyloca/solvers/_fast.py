@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
-from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
+from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
@@ -29,6 +29,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.thresholds import MANY_APART
 
 __all__ = ["solve_fast"]
 
@@ -166,7 +167,7 @@ class _FastSolver:
                 **options,
             )
             first = start if first is None else first
-            if overlapping(start.positions, trained[start.rows], self.problem.burst_std) > MANY_APART:
+            if MANY_APART.passed(overlapping(start.positions, trained[start.rows], self.problem.burst_std)):
                 continue
             if first is not start and not usable and resumed is None:
                 self._give_up("folded")
