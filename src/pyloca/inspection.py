@@ -20,7 +20,7 @@ from pyloca.findings import (
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra, BurstStatistics
+from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Inspection:
         Bursts whose size does not go with that of their neighbours.
     remarks : tuple of str
         What may go wrong, and what to do.
+    feature_scale : tuple of D float or None
+        What features were divided by before anything else, as `LOCA` does; None when they keep their units.
     """
 
     n_bursts: int
@@ -69,6 +71,7 @@ class Inspection:
     outliers: tuple[int, ...]
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
+    feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the positions, as JSON has it."""
@@ -88,6 +91,7 @@ class Inspection:
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
             f"bursts            N = {self.n_bursts}, M = {points}, D = {self.n_features}",
+            *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
             f"spectrum          {'  '.join(f'{value:.2e}' for value in self.spectrum)} (median eigenvalues)",
             f"intrinsic dim     k = {self.intrinsic_dim}",
             f"burst std         σ = {self.burst_std:.4g} ({known})",
@@ -105,8 +109,14 @@ def inspect_bursts(
     n_components: int | None = None,
     intrinsic_dim: int | None = None,
 ) -> Inspection:
-    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them."""
+    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them.
+
+    Bursts are seen as `LOCA` sees them by default, features of different kinds divided by their spread; what is asked
+    both before and after a fit is asked by the same functions.
+    """
     bursts = as_bursts(bursts)
+    scale = feature_scale(bursts)
+    bursts = bursts if scale is None else bursts.scaled(scale)
     statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals
@@ -156,6 +166,7 @@ def inspect_bursts(
         outliers=outliers,
         remarks=tuple(remarks),
         positions=positions,
+        feature_scale=None if scale is None else tuple(scale.tolist()),
     )
 
 

@@ -1,8 +1,8 @@
 """Every number that decides a verdict, in one table: its name, its value, and what it is compared with.
 
-A `Threshold` is compared with one number of the data, and decides whether something is wrong; what clean data and planted
-faults show of that number is measured by ``python -m benchmarks thresholds`` and printed in docs/trust.md. A `Definition`
-only says what is counted (when is one edge crossed?) or how much is looked at; it is a plain number.
+A `Threshold` is compared with one number of the data and decides whether something is wrong; what clean data and
+planted faults show of that number is measured by ``python -m benchmarks thresholds`` and printed in docs/trust.md. A
+`Definition` only says what is counted (when is one edge crossed?) or how much is looked at; it is a plain number.
 
 One name, one value, one idea: nothing that decides a verdict is defined anywhere else.
 """
@@ -137,9 +137,7 @@ NEIGHBORS = _define("NEIGHBORS", 10, "neighbours that a burst is compared with")
 
 # A measurement that stretches one direction seven times more than another has eigenvalues 50 apart, while curvature and
 # noise usually lie lower still. When all D eigenvalues may be tangent, only a larger drop than this counts as a floor.
-CLEAR_GAP = _define(
-    "CLEAR_GAP", 50.0, "drop of the spectrum that is a floor even when all D directions may be tangents"
-)
+CLEAR_GAP = _define("CLEAR_GAP", 50.0, "drop of the spectrum that is a floor even when all D directions may be tangent")
 # No sensible measurement stretches one direction thirty times more than another: the first such drop ends the tangents,
 # whatever larger drop (from curvature to rounding) may follow.
 CERTAIN_GAP = _define("CERTAIN_GAP", 1000.0, "drop of the spectrum that ends the tangents, whatever follows")

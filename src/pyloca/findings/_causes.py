@@ -106,12 +106,12 @@ def _units(fit: Fit) -> Finding | None:
 
 
 def _few_points(fit: Fit) -> Finding | None:
-    rough = size_error(fit.statistics.counts)
+    points, rough = float(np.median(fit.statistics.counts)), size_error(fit.statistics.counts)
     if not (ROUGH.passed(rough) and fit.white.sampled):
         return None
     return Finding(
         "few_points",
-        f"a burst of {np.median(fit.statistics.counts):.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
+        f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
         "bursts together, and no single burst can be checked. Take more points per burst.",
     )
 
