@@ -113,9 +113,9 @@ class _FastSolver:
         return Solution(
             Standardized(self.encoder, self.shift, self.scale, -out_scale * centre, out_scale),
             Standardized(self.decoder, np.zeros(len(centre)), out_scale, self.shift, self.scale),
-            converged,
-            unfinished,
-            self.state.restarts,
+            converged=converged,
+            unfinished=unfinished,
+            restarts=self.state.restarts,
         )
 
     def _resume(self) -> None:
