@@ -21,7 +21,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, pushforward
-from pyloca.solvers import _descent
+from pyloca.solvers import _descent, _fast
 
 # -- the fast solver: a whole fit -------------------------------------------------------------------------------
 
@@ -287,6 +287,17 @@ def test_a_callback_stops_the_training(stage):
     assert model.history_[-1]["stage"] == stage
     assert np.isfinite(model.inverse_transform(model.embedding_)).all()
     assert stress(X, model.embedding_) < (5e-2 if stage == "fit encoder" else 5e-3)
+
+
+def test_a_callback_may_stop_at_a_restart_before_anything_is_trained(monkeypatch):
+    fractions = iter([1.0, 0.0])
+    monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))
+    model = short_fit(
+        tiny_loca(callbacks=[lambda record: record["stage"] == "restart: folded"]), planar_bursts(60, 30)[1]
+    )
+    assert not model.converged_
+    assert model.diagnostics_.restarts == ("folded",)
+    assert np.isfinite(model.embedding_).all()
 
 
 def test_a_stop_in_the_middle_leaves_the_best_weights():

@@ -80,16 +80,16 @@ class Monitor:
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
-    def resume(self) -> State | None:
-        """Where an interrupted training was; None: there was none."""
-        found = None if self._checkpoint is None else self._checkpoint.read()
-        if found is None:
-            return None
-        state, self.history = found
-        self.stage = state.stage
-        self._start -= self.history[-1]["seconds"]
-        self.advance(self.history[-1]["iteration"])
-        return state
+    def resume(self, state: State) -> bool:
+        """Read into `state` where an interrupted training was; False when there was none."""
+        history = None if self._checkpoint is None else self._checkpoint.read(state)
+        if history is None:
+            return False
+        self.history = history
+        self.stage = history[-1]["stage"]
+        self._start -= history[-1]["seconds"]
+        self.advance(history[-1]["iteration"])
+        return True
 
     def close(self) -> None:
         """Take the progress bar away, and write the latest state."""
