@@ -1,7 +1,8 @@
 """Encoder and decoder networks, and how tangents are pushed through them."""
 
-from pyloca.networks._kernel import MLPKernel, ModuleKernel, PushforwardKernel, initialize, make_kernel
+from pyloca.networks._kernel import MLPKernel, PushforwardKernel, initialize
 from pyloca.networks._mlp import ACTIVATIONS, MLP
+from pyloca.networks._module_kernel import ModuleKernel, make_kernel
 from pyloca.networks._pushforward import pushforward
 from pyloca.networks._rows import apply_rows
 from pyloca.networks._standardized import Standardized
