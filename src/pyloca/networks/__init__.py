@@ -2,10 +2,11 @@
 
 from pyloca.networks._kernel import MLPKernel, PushforwardKernel, initialize
 from pyloca.networks._mlp import ACTIVATIONS, MLP
-from pyloca.networks._module_kernel import ModuleKernel, make_kernel
+from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_without_blocks
 from pyloca.networks._pushforward import pushforward
 from pyloca.networks._rows import apply_rows
 from pyloca.networks._standardized import Standardized
+from pyloca.networks._start import start_like_ours
 
 __all__ = [
     "ACTIVATIONS",
@@ -18,4 +19,6 @@ __all__ = [
     "initialize",
     "make_kernel",
     "pushforward",
+    "start_like_ours",
+    "weights_without_blocks",
 ]

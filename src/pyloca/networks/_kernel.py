@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyloca.networks._mlp import ACTIVATIONS, MLP
 
-__all__ = ["MLPKernel", "PushforwardKernel", "initialize", "inverse", "inverse_blocks"]
+__all__ = ["MLPKernel", "PushforwardKernel", "draw", "initialize", "inverse", "inverse_blocks"]
 
 # Blocks of the preconditioner larger than this are replaced by their diagonals: D in the thousands stays cheap.
 MAX_BLOCK = 320
@@ -230,10 +230,15 @@ def initialize(module: MLP, generator: torch.Generator) -> None:
     """Weights for inputs and outputs of unit size: kinks spread over the data, a small output, no skip yet."""
     with torch.no_grad():
         for i, layer in enumerate(module.linear_layers()):
-            last = i == len(module.layers) - 1
-            gain = 0.1 if last else 1.0
-            shape = layer.weight.shape
-            layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))
-            layer.bias.copy_(torch.zeros(shape[0]) if last else torch.randn(shape[0], generator=generator))
+            draw(layer, generator, last=i == len(module.layers) - 1)
         if module.skip is not None:
             module.skip.weight.zero_()
+
+
+def draw(layer: nn.Linear, generator: torch.Generator, *, last: bool) -> None:
+    """Initial weights of one layer; the `last` one has a small output."""
+    gain = 0.1 if last else 1.0
+    shape = layer.weight.shape
+    layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))
+    if layer.bias is not None:
+        layer.bias.copy_(torch.zeros(shape[0]) if last else torch.randn(shape[0], generator=generator))

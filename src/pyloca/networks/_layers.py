@@ -6,17 +6,17 @@ cotangent of that output, whatever the module does with it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.nn import functional
 
-__all__ = ["Call", "Layer", "Pass", "find_layers", "weights_without_blocks"]
+__all__ = ["Call", "Layer", "Trace", "find_layers"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Layer:
 
     @property
     def axes(self) -> int:
-        """Axes of an input: bursts, channels and places. Those of a linear layer may be any from 2 on."""
-        return {nn.Conv1d: 3, nn.Conv2d: 4}.get(type(self.module), 0)
+        """Axes of an input: bursts, channels, places. 0 for a linear layer, which takes any number from 2 on."""
+        return 0 if isinstance(self.module, nn.Linear) else 2 + len(self.module.kernel_size)
 
     def inputs(self, x: Tensor) -> Tensor:
-        """(n, …) → (n, T, m): what is multiplied with a row of the weight, at T places; for a convolution, its patches."""
+        """(n, …) → (n, T, m): what a row of the weight is multiplied with, at T places; for a convolution, patches."""
         layer = self.module
         if isinstance(layer, nn.Linear):
             return x.reshape(len(x), -1, x.shape[-1])
@@ -46,7 +46,9 @@ class Layer:
 
     def outputs(self, y: Tensor) -> Tensor:
         """(n, …), shaped as the layer's output → (n, T, neurons)."""
-        return y.reshape(len(y), -1, y.shape[-1]) if isinstance(self.module, nn.Linear) else y.flatten(2).transpose(1, 2)
+        return (
+            y.reshape(len(y), -1, y.shape[-1]) if isinstance(self.module, nn.Linear) else y.flatten(2).transpose(1, 2)
+        )
 
 
 def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[int]:
@@ -64,73 +66,85 @@ def find_layers(module: nn.Module) -> dict[nn.Module, Layer]:
     trained = {id(p) for p in module.parameters() if p.requires_grad}
     found: dict[nn.Module, Layer] = {}
     for part in module.modules():
-        plain = isinstance(part, nn.Linear) or (
-            type(part) in (nn.Conv1d, nn.Conv2d) and part.groups == 1 and part.padding_mode == "zeros"
-        )
+        if not isinstance(part, (nn.Linear, nn.Conv1d, nn.Conv2d)):
+            continue
+        if not isinstance(part, nn.Linear) and (part.groups > 1 or part.padding_mode != "zeros"):
+            continue
         # a weight that a parametrization computes is no parameter, so a row of it is not a block of θ
-        if plain and id(part.weight) in trained:
+        if id(part.weight) in trained:
             bias = part.bias if part.bias is not None and id(part.bias) in trained else None
-            found[part] = Layer(part, part.weight, bias)  # type: ignore[arg-type]
+            found[part] = Layer(part, part.weight, bias)
     return found
 
 
-@dataclass(frozen=True)
+class Trace:
+    """`module` on a stack (1 + k, n, D): its output (1 + k, n, d), and the calls of its layers.
+
+    Differentiable in the parameters and in every ε.
+    """
+
+    def __init__(self, module: nn.Module, layers: Mapping[nn.Module, Layer], stack: Tensor) -> None:
+        self.calls: list[Call] = []
+        self._layers, self._shape = layers, stack.shape[:2]
+        zero, one = stack.new_zeros(()), stack.new_ones(())
+        tangents = stack[1:] if len(stack) > 1 else torch.zeros_like(stack)
+        with torch.enable_grad():
+            with self._hooks(self._allocate):
+                module(stack[0])
+            found: list[tuple[Any, Any]] = []
+            for axis, tangent in enumerate(tangents, start=1):
+                run = partial(self._run, module, min(axis, len(stack) - 1))
+                found.append(torch.func.jvp(run, (stack[0], zero), (tangent, one))[:2])
+        slabs = [found[0][0], *(pushed for _, pushed in found)][: len(stack)]  # (output, inputs of the layers) each
+        self.output = torch.stack([output for output, _ in slabs])
+        for i, call in enumerate(self.calls):
+            call.inputs = torch.stack([inputs[i] for _, inputs in slabs]).detach()
+
+    def _run(self, module: nn.Module, axis: int, points: Tensor, zero: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The module's output and the inputs of its layers. `zero` has the tangent 1: it carries the tangent of ε."""
+        recorded: list[Tensor] = []
+
+        def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
+            if not self._fits(module, args, kwargs):
+                return output
+            eps = self.calls[len(recorded)].eps
+            recorded.append(_input(args, kwargs))
+            return output + eps[0] + zero * eps[axis]
+
+        with self._hooks(record):
+            return module(points), recorded
+
+    def _allocate(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        """Make the ε of this call; under `torch.func` nothing that requires a gradient can be made."""
+        if self._fits(module, args, kwargs):
+            eps = torch.zeros(self._shape[0], *output.shape, dtype=output.dtype, device=output.device)
+            self.calls.append(Call(self._layers[module], eps.requires_grad_()))
+
+    def _fits(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a layer is called with one input per burst. If it is not, its weights are left to their diagonal."""
+        x, axes = _input(args, kwargs), self._layers[module].axes
+        return x.dim() > 1 and len(x) == self._shape[1] and axes in (0, x.dim())
+
+    @contextmanager
+    def _hooks(self, hook: Callable[..., Any]) -> Iterator[None]:
+        handles = [layer.register_forward_hook(hook, with_kwargs=True) for layer in self._layers]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+@dataclass
 class Call:
-    """One call of a layer within a pass: its input with the tangent, and the zeros that were added to its output."""
+    """One call of a layer: the zeros ε that were added to its output, and its inputs; both (1 + k, n, …)."""
 
     layer: Layer
-    value: Tensor
-    tangent: Tensor
     eps: Tensor
-    eps_tangent: Tensor
+    inputs: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
-class Pass:
-    """One run of `module` on points (n, D) with one tangent each: its output, and the calls of its layers."""
-
-    def __init__(self, module: nn.Module, layers: Mapping[nn.Module, Layer], points: Tensor, tangent: Tensor) -> None:
-        self.calls: list[Call] = []
-        self._layers, self._n = layers, len(points)
-        hooks = [layer.register_forward_hook(self._record, with_kwargs=True) for layer in layers]
-        try:
-            with torch.enable_grad(), forward_ad.dual_level():
-                output = module(forward_ad.make_dual(points, tangent))
-                self.value, self.pushed = _unpack(output)
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-    def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
-        layer, x = self._layers[module], args[0] if args else kwargs["input"]
-        if x.dim() < 2 or len(x) != self._n or (layer.axes and x.dim() != layer.axes):
-            return output  # not one input per burst: these weights are left to their diagonal
-        value, tangent = _unpack(x)
-        eps, eps_tangent = (output.new_zeros(output.shape).requires_grad_() for _ in range(2))
-        self.calls.append(Call(layer, value.detach(), tangent.detach(), eps, eps_tangent))
-        return output + forward_ad.make_dual(eps, eps_tangent)
-
-
-def _unpack(dual: Tensor) -> tuple[Tensor, Tensor]:
-    value, tangent = forward_ad.unpack_dual(dual)
-    return value, torch.zeros_like(value) if tangent is None else tangent
-
-
-def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
-    """The weight matrices that have no neurons to speak of, and their part of all weights; "" when there are none."""
-    calls = Pass(module, find_layers(module), points, torch.zeros_like(points)).calls
-    covered = {id(call.layer.weight) for call in calls}
-    trained = [p for p in module.parameters() if p.requires_grad]
-    kinds: Counter[str] = Counter()
-    size = 0
-    for part in module.modules():
-        missing = [
-            p for p in part.parameters(recurse=False) if p.requires_grad and p.dim() > 1 and id(p) not in covered
-        ]
-        if missing:
-            kinds[type(part).__name__] += 1
-            size += sum(p.numel() for p in missing)
-            covered |= {id(p) for p in missing}
-    if not kinds:
-        return ""
-    names = ", ".join(f"{count} × {name}" for name, count in kinds.items())
-    return f"{names} ({size / sum(p.numel() for p in trained):.0%} of the weights)"
+def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    found = args[0] if args else kwargs["input"]
+    assert isinstance(found, Tensor)
+    return found

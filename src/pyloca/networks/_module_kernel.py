@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +11,11 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from pyloca.networks import _kernel
 from pyloca.networks._kernel import MLPKernel, Preconditioner, PushforwardKernel, inverse
-from pyloca.networks._layers import Layer, Pass, find_layers
+from pyloca.networks._layers import Call, Layer, Trace, find_layers
 from pyloca.networks._mlp import MLP
 from pyloca.networks._pushforward import pushforward
 
-__all__ = ["ModuleKernel", "make_kernel"]
+__all__ = ["ModuleKernel", "make_kernel", "weights_without_blocks"]
 
 # Random signs per diagonal. Its entries are then off by a third, which L-BFGS makes up for.
 DRAWS = 16
@@ -24,7 +23,37 @@ DRAWS = 16
 
 def make_kernel(module: nn.Module) -> PushforwardKernel:
     """The hand-written kernel for our own MLP, `torch.func` for any other module."""
-    return MLPKernel(module) if type(module) is MLP and module.tail is None else ModuleKernel(module)
+    return MLPKernel(module) if isinstance(module, MLP) and _by_hand(module) else ModuleKernel(module)
+
+
+def _by_hand(module: nn.Module) -> bool:
+    return type(module) is MLP and module.tail is None
+
+
+def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
+    """The weight matrices that have no neurons to speak of, and their part of all weights; "" when there are none.
+
+    `points` (n, D) show which layers are called. Large blocks are not meant: there the built-in network has a diagonal
+    as well.
+    """
+    if _by_hand(module):
+        return ""
+    covered = {id(call.layer.weight) for call in Trace(module, find_layers(module), points[None]).calls}
+    trained = [p for p in module.parameters() if p.requires_grad]
+    kinds: Counter[str] = Counter()
+    size = 0
+    for part in module.modules():
+        missing = [
+            p for p in part.parameters(recurse=False) if p.requires_grad and p.dim() > 1 and id(p) not in covered
+        ]
+        if missing:
+            kinds[type(part).__name__] += 1
+            size += sum(p.numel() for p in missing)
+            covered |= {id(p) for p in missing}
+    if not kinds:
+        return ""
+    names = ", ".join(f"{count} × {name}" for name, count in kinds.items())
+    return f"{names} ({size / sum(p.numel() for p in trained):.0%} of the weights)"
 
 
 class ModuleKernel:
@@ -42,7 +71,9 @@ class ModuleKernel:
         vector_to_parameters(self.theta, self._parameters)  # from now on the parameters are views of θ
         places = torch.arange(len(self.theta), device=self.theta.device)
         parts = places.split([p.numel() for p in self._parameters])
-        self._position = {p: part.view(p.shape) for p, part in zip(self._parameters, parts, strict=True)}
+        self._position: dict[Tensor, Tensor] = {
+            p: part.view(p.shape) for p, part in zip(self._parameters, parts, strict=True)
+        }
         self._layers = find_layers(module)
         self._signs = torch.Generator().manual_seed(0)
 
@@ -71,37 +102,30 @@ class ModuleKernel:
         As `MLPKernel.preconditioner`. Layers whose outputs are added are one layer, as the skip is there.
         """
         n = stack.shape[1]
-        tangents = stack[1:] if len(stack) > 1 else torch.zeros_like(stack)
-        passes = [Pass(self.module, self._layers, stack[0], tangent) for tangent in tangents]
-        output = torch.stack([passes[0].value, *(one.pushed for one in passes)][: len(stack)])
-        cotangents = rows(output.detach())  # (R, 1 + k, n, d)
-        solved = [
-            (torch.cat([self._places(neurons) for neurons in group], dim=1), inverse(_gram(group), n, ridge))
-            for group in _added(_neurons(passes, output, cotangents))
-        ]
-        held = torch.zeros(len(self.theta), dtype=torch.bool)
-        for index, _ in solved:
-            held[index] = True
-        rest = [p for p in self._parameters if not held[self._position[p]].any()]
-        for p, squares in zip(rest, self._squares(rest, output, cotangents), strict=True):
-            solved.append((self._position[p].reshape(1, -1), inverse(squares.reshape(1, -1), n, ridge)))
+        trace = Trace(self.module, self._layers, stack)
+        cotangents = rows(trace.output.detach())  # (R, 1 + k, n, d)
+        blocks = []
+        for group in _added(_neurons(trace, cotangents)):
+            index = torch.cat([self._places(neurons.layer) for neurons in group], dim=1)
+            blocks.append((index, inverse(_gram(group), n, ridge)))
+        held = {int(i) for index, _ in blocks for i in index[0]}
+        rest = [p for p in self._parameters if int(self._position[p].flatten()[0]) not in held]
+        for p, squares in zip(rest, self._squares(rest, trace.output, cotangents), strict=True):
+            blocks.append((self._position[p].reshape(1, -1), inverse(squares.reshape(1, -1), n, ridge)))
 
         def apply(gradient: Tensor) -> Tensor:
             out = torch.empty_like(gradient)
-            for index, block in solved:
+            for index, block in blocks:
                 part = gradient[index]
                 out[index] = block * part if block.dim() == 2 else torch.bmm(block, part[:, :, None])[:, :, 0]
             return out
 
         return apply
 
-    def _places(self, neurons: Neurons) -> Tensor:
+    def _places(self, layer: Layer) -> Tensor:
         """Where the weights that enter each neuron lie in θ, (neurons, m)."""
-        layer = neurons.layer
-        parts = [self._position[layer.weight].flatten(1)]
-        if layer.bias is not None:
-            parts.append(self._position[layer.bias][:, None])
-        return torch.cat(parts, dim=1)
+        weight = self._position[layer.weight].flatten(1)
+        return weight if layer.bias is None else torch.cat([weight, self._position[layer.bias][:, None]], dim=1)
 
     def _squares(self, parameters: list[nn.Parameter], output: Tensor, cotangents: Tensor) -> list[Tensor]:
         """Σ (∂ residual/∂θ)² over residuals and bursts: the mean square of their sum under random signs."""
@@ -116,55 +140,47 @@ class ModuleKernel:
         return totals
 
 
-@dataclass(frozen=True)
 class Neurons:
-    """A layer with all that entered and came back in its calls: slabs (1 + k, n, …) and cotangents (R, 1 + k, n, …)."""
+    """The neurons that one weight matrix feeds, with all calls of it, and the cotangents (R, 1 + k, n, …) of each."""
 
-    layer: Layer
-    slabs: list[Tensor]
-    back: list[Tensor]
-
-    @property
-    def width(self) -> int:
-        """Weights that enter a neuron."""
-        return self.layer.weight[0].numel() + (self.layer.bias is not None)
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.calls: list[Call] = []
+        self.back: list[Tensor] = []
+        self.width = layer.weight[0].numel() + (layer.bias is not None)  # weights that enter a neuron
 
     def inputs(self, part: slice) -> Tensor:
-        """(1 + k, n, T, m) of some bursts; the bias has a 1 for points and a 0 for tangents."""
+        """(1 + k, n, T, m) of some bursts. The bias has a 1 for points and a 0 for tangents."""
         found = []
-        for slabs in self.slabs:
-            x = slabs[:, part]
-            x = self.layer.inputs(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+        for call in self.calls:
+            x = call.inputs[:, part].float()
+            x = call.layer.inputs(x.flatten(0, 1)).unflatten(0, x.shape[:2])
             if self.layer.bias is not None:
                 one = torch.zeros_like(x[..., :1])
-                one[0] = 1
+                one[0] = call.layer.bias is self.layer.bias  # another layer may share the weight, but not the bias
                 x = torch.cat([x, one], dim=-1)
             found.append(x)
         return torch.cat(found, dim=2)
 
     def cotangents(self, part: slice) -> Tensor:
         """(R, 1 + k, n, T, neurons) of some bursts."""
-        found = [back[:, :, part] for back in self.back]
+        found = [back[:, :, part].float() for back in self.back]
         return torch.cat([self.layer.outputs(y.flatten(0, 2)).unflatten(0, y.shape[:3]) for y in found], dim=3)
 
 
-def _neurons(passes: list[Pass], output: Tensor, cotangents: Tensor) -> list[Neurons]:
-    """Everything about each weight, from one backward pass per residual."""
-    calls = [one.calls for one in passes]
-    leaves = [leaf for call in chain(*calls) for leaf in (call.eps, call.eps_tangent)]
-    rows = [torch.autograd.grad(output, leaves, row, retain_graph=True, materialize_grads=True) for row in cotangents]
-    found: dict[nn.Parameter, Neurons] = {}
-    count = len(calls[0])
-    for c in range(count if rows else 0):
-        layer = calls[0][c].layer
-        slabs = torch.stack([calls[0][c].value, *(one[c].tangent for one in calls)][: output.shape[0]])
-        back = []
-        for row in rows:
-            eps, eps_tangents = row[2 * c :: 2 * count], row[2 * c + 1 :: 2 * count]
-            back.append(torch.stack([torch.stack(eps).sum(dim=0), *eps_tangents][: output.shape[0]]))
-        neurons = found.setdefault(layer.weight, Neurons(layer, [], []))
-        neurons.slabs.append(slabs.float())
-        neurons.back.append(torch.stack(back).float())
+def _neurons(trace: Trace, cotangents: Tensor) -> list[Neurons]:
+    """All that is known of each weight matrix, from one backward pass per residual."""
+    if not trace.calls:
+        return []
+    found: dict[Tensor, Neurons] = {}
+    leaves = [call.eps for call in trace.calls]
+    rows = [
+        torch.autograd.grad(trace.output, leaves, row, retain_graph=True, materialize_grads=True) for row in cotangents
+    ]
+    for call, *back in zip(trace.calls, *rows, strict=True):
+        neurons = found.setdefault(call.layer.weight, Neurons(call.layer))
+        neurons.calls.append(call)
+        neurons.back.append(torch.stack(back))
     return list(found.values())
 
 
@@ -186,13 +202,12 @@ def _added(found: list[Neurons]) -> list[list[Neurons]]:
 
 def _gram(group: list[Neurons]) -> Tensor:
     """JᵀJ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large; in single precision."""
-    m = sum(neurons.width for neurons in group)
-    first = group[0]
-    count, n = first.layer.weight.shape[0], first.slabs[0].shape[1]
+    m, first = sum(neurons.width for neurons in group), group[0]
+    count, n, residuals = len(first.layer.weight), first.back[0].shape[2], len(first.back[0])
     small = m <= _kernel.MAX_BLOCK
-    gram = first.slabs[0].new_zeros((count, m, m) if small else (count, m))
-    places = sum(slabs.shape[0] * first.layer.outputs(back[0, :1, :1].flatten(0, 1))[0, :, 0].numel() for slabs, back in zip(first.slabs, first.back, strict=True))
-    size = max(1, _kernel.BLOCK_WORK // (m * max(places, len(first.back[0]) * count)))
+    gram = first.back[0].new_zeros((count, m, m) if small else (count, m), dtype=torch.float32)
+    places = sum(back.numel() for back in first.back) // (residuals * n * count)  # (1 + k) T
+    size = max(1, _kernel.BLOCK_WORK // (m * max(places, residuals * count)))
     for start in range(0, n, size):
         part = slice(start, start + size)
         inputs = torch.cat([neurons.inputs(part) for neurons in group], dim=-1)
