@@ -10,6 +10,7 @@ On `BurstStatistics` alone; `_descent` has the optimisation.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
-from pyloca.networks import MLP, Standardized, initialize, make_kernel
+from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
@@ -95,8 +96,8 @@ class _FastSolver:
         self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
 
     def solve(self) -> Solution:
-        converged, unfinished = True, ""
-        self._resume()
+from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
+from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
         try:
             if self.state.stage != DECODE:
                 self._whiten()
@@ -301,11 +302,22 @@ class _FastSolver:
 
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
-            return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
+            own = copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
+            start_like_ours(own, self._tensor(np.zeros((2, n_in))), self.generator)
+            return own
         with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
             network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
+
+    def _warn(self, name: str, network: nn.Module, n_in: int) -> None:
+        """A plain `UserWarning`: the fit may take longer, but what comes of it is checked like any other."""
+        if parts := weights_without_blocks(network, self._tensor(np.zeros((2, n_in)))):
+            warnings.warn(
+                f"{name}: {parts} can be preconditioned by their diagonal only, so training may need more iterations. "
+                "Linear, Conv1d and Conv2d layers (groups=1, zero padding) that are called as modules train best.",
+                stacklevel=2,
+            )
 
     def _tensor(self, array: NDArray[np.float64]) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self.problem.device).contiguous()
