@@ -96,8 +96,10 @@ class _FastSolver:
         self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
 
     def solve(self) -> Solution:
-from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
-from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
+        self._warn("encoder", self.encoder, self.trained.n_features)
+        self._warn("decoder", self.decoder, self.problem.n_components)
+        converged, unfinished = True, ""
+        self._resume()
         try:
             if self.state.stage != DECODE:
                 self._whiten()
