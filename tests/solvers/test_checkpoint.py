@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ import torch
 
 from helpers import HANG, RUN_PYLOCA, planar_bursts
 from pyloca import LOCA, ModelFileError, TrustWarning
+from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
-from pyloca.solvers import CheckpointFile, _checkpoint, _fast, _paper
+from pyloca.solvers import CheckpointFile, Problem, _checkpoint, _fast, _paper
 from pyloca.solvers._checkpoint import State
 
 
@@ -267,6 +268,23 @@ def test_other_data_is_refused(change, kept):
     path, bursts = kept
     with pytest.raises(ModelFileError, match=r"it was written for other data \(digest [0-9a-f]{12}…, now [0-9a-f]"):
         LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(CHANGES[change](bursts), checkpoint=path)
+
+
+@pytest.mark.parametrize("part", ["means", "tangents", "counts", "train", "validation"])
+def test_each_part_of_the_data_is_in_the_digest(part):
+    statistics = BurstStatistics.from_bursts(planar_bursts(20, 10)[1], 2)
+    settings = dict.fromkeys(field.name for field in fields(Problem))
+    settings |= {"burst_std": 1.0, "hidden_layers": (), "train": np.arange(15), "validation": np.arange(15, 20)}
+    problem = Problem(**settings | {"statistics": statistics})
+    if part in {"train", "validation"}:
+        other = replace(problem, **{part: getattr(problem, part)[::-1]})
+    else:
+        values = getattr(statistics, part).copy()
+        values[3] += 1
+        other = replace(problem, statistics=replace(statistics, **{part: values}))
+    assert other.facts()["data"] != problem.facts()["data"]
+    assert {**other.facts(), "data": ""} == {**problem.facts(), "data": ""}
+    assert len(replace(problem, validation=np.arange(0)).facts()["data"]) == 64
 
 
 def test_fewer_bursts_are_refused_by_number(kept):

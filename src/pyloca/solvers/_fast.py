@@ -29,7 +29,7 @@ from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Sco
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
-__all__ = ["solve_fast"]
+__all__ = ["FastState", "solve_fast"]
 
 WHITEN, DECODE = "whiten", "decode"  # the stages that a checkpoint may be at
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever

@@ -26,7 +26,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
-__all__ = ["solve_paper"]
+__all__ = ["PaperState", "solve_paper"]
 
 LEARNING_RATES = (1e-3, 3e-4, 1e-4)
 CHECK_EVERY = 100  # epochs
