@@ -25,6 +25,8 @@ from pyloca.report import render
 from pyloca.reproduce import FIGURES, Job, Run, holds, make_page, reproduce, summarize, table
 from pyloca.reproduce._applied import wall_lines
 
+pytestmark = pytest.mark.slow  # the fixture `done` fits every experiment
+
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):

@@ -38,6 +38,7 @@ def fit_twice(path, bursts, callback, **options):
 # -- the fast solver --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["whiten", "decode"])
 def test_a_resumed_fit_is_as_good(stage, tmp_path):
     X, bursts = planar_bursts(200, 30)
@@ -52,6 +53,7 @@ def test_a_resumed_fit_is_as_good(stage, tmp_path):
     assert np.all(np.diff([record["seconds"] for record in resumed.history_]) > 0)
 
 
+@pytest.mark.slow
 def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     """Stages on a subset, then a finish on all."""
     monkeypatch.setattr("pyloca.solvers._descent.STAGED_BURSTS", 100)
@@ -60,6 +62,7 @@ def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     assert stress(X, resumed.embedding_) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_fit_that_max_iter_ended_goes_on_with_more(tmp_path):
     _, bursts = planar_bursts(100, 30)
     options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
@@ -160,6 +163,7 @@ def test_a_checkpoint_needs_a_seed(tmp_path):
 # -- signals ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
 def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
