@@ -242,6 +242,7 @@ def test_relaxation_lowers_its_loss_on_a_cylinder():
     assert model.loss_history_[-1] < 0.05
 
 
+@pytest.mark.slow
 def test_relaxation_takes_the_metric_of_the_bursts():
     """The same points, stretched twofold in one direction: bursts know it, the observed space does not."""
     X = grid(15, seed=2)

@@ -227,6 +227,7 @@ def test_every_error_has_its_exit_code(error, code, debug, tmp_path, monkeypatch
 # -- interruption -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
     def interrupt(*_):

@@ -188,6 +188,7 @@ def test_a_map_of_many_points_has_hexagons_and_few_dots_are_all_there():
     assert len(many.axes[0].collections[0].get_array()) < 20_000
 
 
+@pytest.mark.slow
 def test_values_that_are_equal_infinite_or_zero_are_drawn():
     Z = np.random.RandomState(0).normal(size=(30, 2))
     for values in (np.ones(30), np.zeros(30), np.r_[np.full(10, np.inf), np.ones(20)]):

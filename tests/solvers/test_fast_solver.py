@@ -252,6 +252,7 @@ def test_a_module_of_your_own_starts_from_the_alignment():
         assert fit[-1] < 0.5
 
 
+@pytest.mark.slow
 def test_a_module_of_your_own_like_ours_gives_the_same_model():
     """An MLP in disguise goes through torch.func, without preconditioner: the loss that it reports is the same one."""
 
