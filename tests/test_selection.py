@@ -128,6 +128,7 @@ def test_the_hint_tells_flat_from_curved(make, d):
     assert suggest_n_components(data.bursts, burst_std=data.burst_std) == d
 
 
+@pytest.mark.slow
 def test_three_components_for_a_sphere():
     data = datasets.sphere(100)
     found = select_n_components(
@@ -146,6 +147,7 @@ def test_candidates_below_k_are_refused():
         select_n_components(datasets.mushroom(100, 20).bursts, candidates=(1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "d"), [(lambda: datasets.mushroom(200, 30), 2), (lambda: datasets.sphere(100), 3)])
 def test_auto(make, d):
     data = make()
@@ -170,6 +172,7 @@ def test_sigma_alone_takes_no_dimension():
         estimate_burst_std(planar_bursts(60, 20)[1], n_components=2)
 
 
+@pytest.mark.slow
 def test_a_fit_with_a_finding_is_passed_over():
     """A circle on a line is white everywhere and folded: only the checks of the fit see that."""
     random = np.random.RandomState(0)

@@ -47,6 +47,7 @@ def test_sigma_and_provenance_travel_with_the_bursts():
         Bursts(bursts.to_array(), burst_std=-1)
 
 
+@pytest.mark.slow
 def test_loca_uses_the_sigma_that_the_bursts_know():
     X = np.random.RandomState(0).uniform(size=(100, 2))
     bursts = from_function(flat, X, 0.02, 60)

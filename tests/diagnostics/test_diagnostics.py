@@ -184,6 +184,7 @@ def fewer_bursts(monkeypatch):
     monkeypatch.setattr(faults, "N", 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["outliers", "crossing", "unrelated", "few_points", "curved", "large_bursts"])
 def test_a_planted_fault_is_named(name, fewer_bursts):
     """The others, and all of them on twenty seeds: ``python -m benchmarks faults``."""
@@ -317,6 +318,7 @@ def test_small_features_that_drown_nothing_are_left_in_peace():
         assert uneven_units(bursts, 2) is None
 
 
+@pytest.mark.slow
 def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
     data, fitted = mushroom
     calls = []
@@ -348,6 +350,7 @@ def test_tangents_that_the_fit_left_out_are_not_called_noise():
     assert "span 2 directions" in found[0].message and "intrinsic_dim=2" in found[0].message
 
 
+@pytest.mark.slow
 def test_moderate_noise_is_named(fewer_bursts):
     data = faults.plant("noise", 0, n_features=8)
     points = data.bursts.to_array()
@@ -357,11 +360,13 @@ def test_moderate_noise_is_named(fewer_bursts):
     assert [finding.name for finding in found.findings] == ["noise"]
 
 
+@pytest.mark.slow
 def test_clean_data_raises_no_alarm(mushroom, fewer_bursts):
     assert mushroom[1].diagnostics_.findings == ()
     assert small_fit(faults.plant("clean", 3)).diagnostics_.findings == ()
 
 
+@pytest.mark.slow
 def test_a_folded_start_is_given_up(fewer_bursts):
     data = faults.plant("clean", 0)
     with faults.bad_start("folded", only_start=False):
@@ -381,6 +386,7 @@ def test_overlap_is_seen_on_both_sides_of_a_fold():
     assert overlapping(folded, statistics, 1.0) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_circle_flattened_into_a_line_is_seen(seed):
     random = np.random.RandomState(seed)
@@ -411,6 +417,7 @@ def test_diagnose_on_its_own_and_on_other_bursts(mushroom):
 # -- trust in new points --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trust_is_uniform_on_the_same_kind_and_nil_elsewhere():
     data = faults.plant("clean", 1)
     model = small_fit(dataclasses.replace(data, bursts=data.bursts[:400]))
@@ -433,6 +440,7 @@ def test_trust_has_the_shape_of_the_points(mushroom):
 # -- null test and error bars ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_real_bursts_are_far_from_shuffled_ones(mushroom):
     data, model = mushroom
     test = shuffle_test(model, data.bursts, n_shuffles=3)
@@ -441,6 +449,7 @@ def test_real_bursts_are_far_from_shuffled_ones(mushroom):
     assert "p = 0.25" in str(test)
 
 
+@pytest.mark.slow
 def test_error_bars_hold_the_truth(mushroom):
     data, model = mushroom
     found = agreement(model, data.bursts, n_splits=2)
@@ -453,12 +462,14 @@ def test_error_bars_hold_the_truth(mushroom):
 # -- what a first user ran into --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_few_bursts_are_no_alarm():
     data = faults.plant("few", 4)
     for n in (30, 60):
         assert small_fit(dataclasses.replace(data, bursts=data.bursts[:n])).diagnostics_.findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [3, 40])
 def test_a_few_giants_are_outliers(factor, fewer_bursts):
     data = faults.plant("giants", 2)
@@ -470,6 +481,7 @@ def test_a_few_giants_are_outliers(factor, fewer_bursts):
     assert set(range(6)) <= set(found[0].bursts)
 
 
+@pytest.mark.slow
 def test_points_dealt_to_any_burst(fewer_bursts):
     data = faults.plant("dealt", 2)
     points = data.bursts.to_array()

@@ -103,6 +103,7 @@ def test_bursts_of_a_perfect_embedding_are_round():
     assert max(patch.width / patch.height for patch in measured.patches) > 1.5
 
 
+@pytest.mark.slow
 def test_the_same_picture_has_the_same_bytes():
     data, encode = moved_truth("mushroom")
     assert png(overview(data, encode, SCENES["mushroom"])) == png(overview(data, encode, SCENES["mushroom"]))
@@ -134,6 +135,7 @@ def test_style_begins_from_the_defaults_and_ends_with_the_users_settings():
         assert matplotlib.rcParams["axes.grid"]
 
 
+@pytest.mark.slow
 def test_no_pyplot_and_no_display():
     code = "import sys, pyloca.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=HANG).returncode == 0
@@ -186,6 +188,7 @@ def test_a_map_of_many_points_has_hexagons_and_few_dots_are_all_there():
     assert len(many.axes[0].collections[0].get_array()) < 20_000
 
 
+@pytest.mark.slow
 def test_values_that_are_equal_infinite_or_zero_are_drawn():
     Z = np.random.RandomState(0).normal(size=(30, 2))
     for values in (np.ones(30), np.zeros(30), np.r_[np.full(10, np.inf), np.ones(20)]):
@@ -257,6 +260,7 @@ def test_one_distance_has_a_picture_around_it():
     assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title("left") == "σ = 0.01, by one distance alone"
 
 
+@pytest.mark.slow
 def test_choices_have_pictures():
     bursts = datasets.wifi(60).bursts
     random = np.random.RandomState(0)

@@ -101,6 +101,7 @@ def test_the_file_holds_the_fields_of_the_state_and_no_others(solver, kind, tmp_
 # -- the fast solver --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["whiten", "decode"])
 def test_a_resumed_fit_is_as_good(stage, tmp_path):
     X, bursts = planar_bursts(200, 30)
@@ -115,6 +116,7 @@ def test_a_resumed_fit_is_as_good(stage, tmp_path):
     assert np.all(np.diff([record["seconds"] for record in resumed.history_]) > 0)
 
 
+@pytest.mark.slow
 def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     """Stages on a subset, then a finish on all."""
     monkeypatch.setattr("pyloca.solvers._descent.STAGED_BURSTS", 100)
@@ -170,6 +172,7 @@ def test_a_folded_alignment_is_still_known_after_an_interruption(monkeypatch, tm
     assert [r["stage"] for r in resumed.history_].count("restart: folded") == 1
 
 
+@pytest.mark.slow
 def test_a_fit_that_max_iter_ended_goes_on_with_more(tmp_path):
     _, bursts = planar_bursts(100, 30)
     options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
@@ -317,6 +320,7 @@ def test_a_checkpoint_needs_a_seed(tmp_path):
 # -- signals ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
 def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):

@@ -273,6 +273,7 @@ def test_a_callback_stops_the_training(monkeypatch):
     assert np.isfinite(model.inverse_transform(model.embedding_)).all()
 
 
+@pytest.mark.slow
 def test_it_learns(monkeypatch):
     """Some hundred epochs are too few to finish and enough to see that the way is down."""
     monkeypatch.setattr(_paper, "LEARNING_RATES", (1e-2,))
