@@ -87,7 +87,7 @@ def test_a_table_by_another_name(tmp_path):
         ("burst_id;x\n0;1\n", "there is no column 'burst_id'.*Cells are separated by commas"),
         ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
         ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),
-        ('burst_id,x\n"0,1\n', "is no CSV"),
+        ('burst_id,x\n"0,1\n', "is not valid CSV"),
         ("burst_id,x\n0,\0\n", "line 2 has"),
         ("burst_id,x\n", "the table has no rows"),
         ("burst_id,x\n0,1\n0,1,2\n", "line 3 has 3 cells; line 1 names 2 columns"),
@@ -144,7 +144,7 @@ def test_any_shape_and_dtype_survives(array, tmp_path_factory):
 
 def test_text_that_is_not_utf8(tmp_path):
     (tmp_path / "b.csv").write_bytes("burst_id,größe\n0,1\n".encode("latin-1"))
-    with pytest.raises(BurstError, match=r"no text in UTF-8 .* at byte 11"):
+    with pytest.raises(BurstError, match=r"is not valid UTF-8 .* at byte 11"):
         open_bursts(tmp_path / "b.csv")
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from tqdm.auto import tqdm
+from numpy.typing import ArrayLike
 
 from pyloca._checks import check_count, check_real
+from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._experiments import as_points
 from pyloca.errors import BurstError
 
 __all__ = ["from_simulator", "from_time_series"]
 
-Array = NDArray[np.float64]
 Step = Callable[[Array, float, np.random.RandomState], ArrayLike]
 Observation = Callable[[Array], ArrayLike]
 
@@ -56,12 +53,16 @@ def from_simulator(
     progress : bool, optional
         A progress bar on stderr; None shows it on a terminal.
     """
+    from concurrent.futures import ProcessPoolExecutor  # both take a while to import
+
+    from tqdm.auto import tqdm
+
     X = as_points(states, "states")
-    check_real("dt", dt, error=BurstError)
-    check_count("n_points", n_points, 2, BurstError)
-    check_count("n_jobs", n_jobs, 1, BurstError)
+    check_real("dt", dt)
+    check_count("n_points", n_points, 2)
+    check_count("n_jobs", n_jobs, 1)
     if diffusion is not None:
-        check_real("diffusion", diffusion, error=BurstError)
+        check_real("diffusion", diffusion)
     seeds = np.random.SeedSequence(random_state).generate_state(len(X))  # one a burst: the same for any n_jobs
     jobs = (repeat(step), repeat(observe), X, repeat(float(dt)), repeat(int(n_points)), seeds)
     bar = {"total": len(X), "desc": "restarts", "disable": None if progress is None else not progress}
@@ -118,17 +119,17 @@ def from_time_series(
         s in dX = drift dt + s dW and the time between samples, where they are known; then σ = s √dt.
     """
     Y = as_points(series, "series")
-    check_count("window", window, 2, BurstError)
+    check_count("window", window, 2)
     stride = window if stride is None else stride
-    check_count("stride", stride, 1, BurstError)
+    check_count("stride", stride, 1)
     if len(Y) < window + 1:
         raise BurstError(f"the series has {len(Y)} samples; a window of {window} steps needs {window + 1}.")
     if (diffusion is None) != (dt is None):
-        raise BurstError("σ needs both diffusion and dt; give both or neither.")
+        raise ValueError("σ needs both diffusion and dt; give both or neither.")
     sigma = None
     if diffusion is not None and dt is not None:
-        check_real("diffusion", diffusion, error=BurstError)
-        check_real("dt", dt, error=BurstError)
+        check_real("diffusion", diffusion)
+        check_real("dt", dt)
         sigma = float(diffusion) * float(dt) ** 0.5
     starts = np.arange(0, len(Y) - window, stride)
     samples = Y[starts[:, None] + np.arange(window + 1)]  # (N, window + 1, D)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import map_coordinates
-from sklearn.cluster import DBSCAN
+from numpy.typing import ArrayLike
 
 from pyloca._checks import check_count, check_real
+from pyloca.bursts._arrays import Array, as_points, as_random
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._experiments import as_points, as_random
 from pyloca.errors import BurstError
 
 __all__ = ["from_image", "from_image_patches"]
-
-Array = NDArray[np.float64]
 
 MERGED = 1.6  # a cluster with this many times the pixels of the spots around it is two spots
 FRAGMENT = 0.4  # and with this few it is a speck, or half a spot
@@ -28,13 +24,15 @@ def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points:
     clipped; those that are much larger or smaller than the spots around them are merged spots or specks. They are
     dropped and counted in ``provenance``. The σ of a spot is not known.
     """
+    from sklearn.cluster import DBSCAN  # takes a while to import
+
     grey = np.asarray(image, dtype=np.float64)
     if grey.ndim != 2 or min(grey.shape) < 3:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     if not np.isfinite(grey).all():
         raise BurstError("the image has pixels that are not finite.")
-    check_real("eps", eps, error=BurstError)
-    check_count("min_points", min_points, 1, BurstError)
+    check_real("eps", eps)
+    check_count("min_points", min_points, 1)
     row, column = np.nonzero(grey < threshold)
     if not len(row):
         raise BurstError(f"no pixel is darker than threshold = {threshold:g}; the darkest is {grey.min():g}.")
@@ -90,13 +88,15 @@ def from_image_patches(
     windows is no step along the picture, and distances come out short. Blur the picture or take more positions. A
     window must have texture in both directions; over a straight edge no camera can tell where along it it is.
     """
+    from scipy.ndimage import map_coordinates  # takes a while to import
+
     grey = np.asarray(image, dtype=np.float64)
     if grey.ndim != 2:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     X = as_points(positions, "positions")
-    check_count("window", window, 1, BurstError)
-    check_real("jitter", jitter, error=BurstError)
-    check_count("n_points", n_points, 3, BurstError)
+    check_count("window", window, 1)
+    check_real("jitter", jitter)
+    check_count("n_points", n_points, 3)
     if X.shape[1] != 2:
         raise BurstError(f"positions has shape {X.shape}; expected (N, 2).")
     centres = X[:, None] + jitter * as_random(random_state).standard_normal((len(X), n_points, 2))

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pyloca._checks import check_count, check_real
+from pyloca.bursts._arrays import Array, Measurement, as_points, as_random, measure
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
 
 __all__ = ["from_function", "on_manifold", "sensor_array"]
-
-Array = NDArray[np.float64]
-Measurement = Callable[[Array], ArrayLike]
 
 
 def from_function(
@@ -36,8 +34,8 @@ def from_function(
     Bursts(N=20, M=30, D=3)
     """
     X = as_points(latents, "latents")
-    check_real("burst_std", burst_std, error=BurstError)
-    check_count("n_points", n_points, X.shape[1] + 1, BurstError)
+    check_real("burst_std", burst_std)
+    check_count("n_points", n_points, X.shape[1] + 1)
     random = as_random(random_state)
     cloud = X[:, None] + burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
     return Bursts(
@@ -64,11 +62,11 @@ def sensor_array(
     the receivers and so is only for those you can move.
     """
     X = as_points(positions, "positions")
-    check_real("radius", radius, error=BurstError)
+    check_real("radius", radius)
     if stencil is None:
         if X.shape[1] != 2:
             raise BurstError(f"positions have {X.shape[1]} coordinates; a ring lies in a plane. Pass a stencil (M, d).")
-        check_count("n_receivers", n_receivers, 3, BurstError)
+        check_count("n_receivers", n_receivers, 3)
         angle = 2 * np.pi * np.arange(n_receivers) / n_receivers
         offsets = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         name = f"ring of {n_receivers} receivers"
@@ -116,10 +114,10 @@ def on_manifold(
     your manifold to the nearest on it; its differences tell the tangent plane.
     """
     X = as_points(latents, "latents")
-    check_real("burst_std", burst_std, error=BurstError)
+    check_real("burst_std", burst_std)
     project = _sphere(X) if surface is None else surface
     basis = _tangents(project, X, burst_std)
-    check_count("n_points", n_points, basis.shape[1] + 1, BurstError)
+    check_count("n_points", n_points, basis.shape[1] + 1)
     steps = burst_std * as_random(random_state).standard_normal((len(X), n_points, basis.shape[1]))
     cloud = X[:, None] + np.einsum("nmk,nkd->nmd", steps, basis)
     n, m, d = cloud.shape
@@ -164,34 +162,3 @@ def _tangents(project: Callable[[Array], Array], X: Array, size: float) -> Array
             "`surface` must map a point to the nearest on one smooth surface."
         )
     return rows[:, : ranks[0]]
-
-
-# -- shared by the builders -------------------------------------------------------------------------------------
-
-
-def measure(f: Measurement, cloud: Array) -> Array:
-    """f on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
-    n, m, d = cloud.shape
-    Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
-    if Y.ndim != 2 or len(Y) != n * m:
-        raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
-    bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
-    if len(bad):
-        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
-    return Y.reshape(n, m, -1)
-
-
-def as_points(points: ArrayLike, name: str) -> Array:
-    """Finite numbers (n, d)."""
-    out = np.asarray(points, dtype=np.float64)
-    if out.ndim != 2 or 0 in out.shape:
-        raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
-    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
-    if len(bad):
-        raise BurstError(f"{name}[{bad[0]}] is not finite.")
-    return out
-
-
-def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
-    """A generator from a seed, or the one that was given."""
-    return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
