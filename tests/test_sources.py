@@ -277,6 +277,8 @@ def test_neighbours_as_bursts_are_announced_loudly():
     np.testing.assert_array_equal(bursts[7][0], Y[7])
     with pytest.raises(BurstError, match="among 50 points"):
         from_neighbors(Y, 50)
+    with pytest.raises(ValueError, match="n_neighbors must be"):
+        from_neighbors(Y, n_neighbors=1)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "mapping"])
@@ -296,13 +298,98 @@ def test_tables(kind):
         ({"burst_id": [1]}, {}, "there is no column of measurements"),
         ({"burst_id": [1], "x": [1.0]}, {"columns": ["z"]}, "there is no column 'z'"),
         ({"burst_id": [], "x": []}, {}, "no rows"),
-        ({"burst_id": [1], "x": ["word"]}, {}, r"not numbers: column 'x' \(<U4\).*exclude=\['x'\]"),
+        ({"burst_id": [1], "x": ["word"]}, {}, r"do not hold numbers: 'x' \(<U4\).*exclude=\['x'\]"),
         ({"burst_id": [1, np.nan], "x": [1.0, 2]}, {}, "row 1 has no burst_id"),
     ],
 )
 def test_tables_that_cannot_be(columns, options, message):
     with pytest.raises(BurstError, match=message):
         from_table(columns, **options)
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["b", "a", "b", "a"], ["b", "a"]),
+        ([7, 5, 7, 5], [7, 5]),
+        (pd.array([7, 5, 7, 5], dtype="Int64"), [7, 5]),
+        (pd.Categorical(["b", "a", "b", "a"]), ["b", "a"]),
+        (pa.array(["b", "a", "b", "a"]).dictionary_encode(), ["b", "a"]),
+        (pd.to_datetime(["2021-05-01", "2020-01-01"] * 2).to_numpy("M8[D]"), ["2021-05-01", "2020-01-01"]),
+    ],
+    ids=["text", "integers", "Int64", "categories", "dictionary", "days"],
+)
+def test_ids_of_a_table(ids, expected):
+    columns = {"run": ids, "p": [1.0, 2, 3, 4], "T": [5, 6, 7, 8]}
+    frame = pa.table(columns) if isinstance(ids, pa.Array) else columns
+    bursts = from_table(frame, "run", units={"p": "Pa"})
+    assert (bursts.ids.tolist(), bursts.has_ids) == (expected, True)
+    assert (bursts.feature_names, bursts.units) == (("p", "T"), ("Pa", ""))
+    np.testing.assert_array_equal(bursts[1], [[2, 6], [4, 8]])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["a", None, "b"],
+        ["a", "", "b"],
+        ["a", " ", "b"],
+        [1.0, np.nan, 2.0],
+        np.array(["2020", "NaT", "2021"], dtype="M8[s]"),
+        pd.array([1, None, 2], dtype="Int64"),
+        pd.array(["a", None, "b"], dtype="string"),
+        pd.Categorical(["a", None, "b"]),
+        pa.array(["a", None, "b"]),
+        pa.array(["a", None, "b"]).dictionary_encode(),
+        pa.array([1, None, 2]),
+        np.ma.array([1, 2, 3], mask=[0, 1, 0]),
+    ],
+    ids=repr,
+)
+def test_a_row_without_an_id_is_named(ids):
+    columns = {"run": ids, "x": [1.0, 2, 3]}
+    frame = pa.table(columns) if isinstance(ids, pa.Array) else columns
+    with pytest.raises(BurstError, match=r"^row 1 has no run"):
+        from_table(frame, "run")
+
+
+def test_columns_of_text_are_named_all_at_once():
+    frame = pd.DataFrame({"burst_id": [0, 0], "x": [1.0, 2], "who": ["u", "v"], "on": [True, False]})
+    frame["day"] = pd.to_datetime(["2020-01-01"] * 2)
+    with pytest.raises(BurstError, match=r"'who' .*, 'on' \(bool\), 'day' .*exclude=\['who', 'on', 'day'\]"):
+        from_table(frame)
+    assert from_table(frame, exclude=["who", "on", "day"]).feature_names == ("x",)
+    assert from_table(frame, columns=["x"]).feature_names == ("x",)
+    with pytest.raises(BurstError, match=r"do not hold numbers: 'who'"):
+        from_table(frame, columns=["x", "who"])
+
+
+def test_gaps_in_columns_of_integers_are_nan():
+    """The one pass that reads values refuses NaN by burst and sensor; here nothing is lost or moved."""
+    for x in (pd.array([1, None, 3], dtype="Int64"), pa.array([1, None, 3])):
+        columns = {"burst_id": [0, 0, 0], "x": x}
+        frame = pa.table(columns) if isinstance(x, pa.Array) else pd.DataFrame(columns)
+        np.testing.assert_array_equal(from_table(frame)[0], [[1], [np.nan], [3]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"burst_id": [1, 2], "x": [1.0, 2, 3]}, "column 'burst_id' has 2 rows and column 'x' has 3"),
+        ({"burst_id": [1, 2], "x": np.zeros((2, 2))}, r"column 'x' has shape \(2, 2\)"),
+        ({"burst_id": 1, "x": [1.0]}, r"column 'burst_id' has shape \(\)"),
+        ({"burst_id": [1, 2], "x": np.ma.array([1.0, 2], mask=[0, 1])}, "row 1 of column 'x' is masked"),
+        ({"burst_id": np.array([1, "a"], dtype=object), "x": [1.0, 2]}, r"mixes text and numbers.*astype\(str\)"),
+    ],
+)
+def test_tables_that_are_broken(columns, message):
+    with pytest.raises(BurstError, match=message):
+        from_table(columns)
+
+
+def test_two_columns_of_one_name():
+    with pytest.raises(BurstError, match="two columns have one name: burst_id, x, x"):
+        from_table(pd.DataFrame([[0, 1.0, 2.0]], columns=["burst_id", "x", "x"]))
 
 
 def test_no_builder_speaks_unasked(capsys):

@@ -85,7 +85,7 @@ def read_table(
     """
     try:
         # Read at once: bytes that are not UTF-8 are then counted from the beginning of the file.
-        text = file.read()
+        text = file.read().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise BurstError(f"is not valid UTF-8 ({error.reason} at byte {error.start}).") from error
     if "\0" in text:
@@ -98,7 +98,7 @@ def read_table(
 
 def csv_header(file: TextIO) -> list[str]:
     """Names of the columns of a CSV table; the file is left at the line after them."""
-    names = [name.strip().removeprefix("\ufeff") for name in next(csv.reader(file, strict=True), [])]
+    names = [name.strip() for name in next(csv.reader(file, strict=True), [])]
     if not any(names):
         raise BurstError("the file is empty; expected a header line with the names of the columns.")
     check_unique_columns(names)
@@ -126,7 +126,7 @@ def _read(text: str, label: str, columns: Sequence[str] | None, exclude: Sequenc
     )
     kept = [j for j in wanted if j not in words]
     if not kept:
-        raise BurstError(f"there is no column of numbers; {', '.join(names[j] for j in words)} hold text.")
+        raise BurstError(f"there is no column of numbers, only of text: {', '.join(names[j] for j in words)}.")
     used = {*kept, place}
     return Table(
         [names[j] for j in kept],

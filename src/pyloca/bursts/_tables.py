@@ -69,12 +69,14 @@ def as_array(column: Any) -> NDArray[Any]:
     if np.ma.isMaskedArray(column):
         return column
     if hasattr(column, "combine_chunks"):  # Arrow
-        return np.asarray(column.to_pylist()) if hasattr(column.type, "value_type") else column.to_numpy()
+        coded = str(column.type).startswith("dictionary")  # whose to_numpy takes a null for the last value
+        return np.asarray(column.to_pylist() if coded else column.to_numpy())
     kind = getattr(getattr(column, "dtype", None), "kind", "")
-    if kind in "fiu" and hasattr(column, "isna") and column.isna().any():  # pandas' own integers with gaps
+    numeric = bool(kind) and kind in "fiu"
+    if numeric and hasattr(column, "isna") and column.isna().any():  # pandas' own integers with gaps
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     array = np.asarray(column)
-    return array.astype(kind + "8") if array.dtype.kind == "O" and kind and kind in "fiu" else array
+    return array.astype(kind + "8") if numeric and array.dtype.kind == "O" else array
 
 
 def from_columns(
@@ -89,7 +91,9 @@ def from_columns(
     if burst_id not in table:
         raise BurstError(f"there is no column {burst_id!r}; the table has {', '.join(table) or 'none'}.")
     chosen = choose_columns(list(table), burst_id, columns, exclude)
-    for name in chosen:
+    for name in [burst_id, *chosen]:
+        if table[name].ndim != 1:
+            raise BurstError(f"column {name!r} has shape {table[name].shape}; expected one value per row.")
         if len(table[name]) != len(table[burst_id]):
             raise BurstError(
                 f"column {burst_id!r} has {len(table[burst_id])} rows and column {name!r} has {len(table[name])}."
@@ -127,10 +131,10 @@ def text_columns_found(columns: Mapping[str, str], on_text: OnText) -> None:
     listed = ", ".join(f"{name!r} ({kind})" for name, kind in columns.items())
     if on_text == "raise":
         raise BurstError(
-            f"not numbers: column {listed}. Leave out what is no measurement with exclude={list(columns)!r}, "
+            f"columns that do not hold numbers: {listed}. Leave them out with exclude={list(columns)!r}, "
             "or name the measurements with columns=[…]."
         )
-    warnings.warn(f"left out, since not numbers: column {listed}.", UserWarning, stacklevel=2)
+    warnings.warn(f"columns that do not hold numbers are left out: {listed}.", UserWarning, stacklevel=2)
 
 
 def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
