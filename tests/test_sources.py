@@ -36,7 +36,7 @@ def covariances(bursts):
 
 
 def test_sigma_and_provenance_travel_with_the_bursts():
-    bursts = from_function(flat, np.random.RandomState(0).uniform(size=(30, 2)), 0.02, 10)
+    bursts = from_function(flat, np.random.RandomState(0).uniform(size=(30, 2)), 0.02, 10, random_state=0)
     assert bursts.burst_std == 0.02
     assert "σ = 0.02" in bursts.provenance
     for other in (bursts[3:9], Bursts(bursts), bursts.split(0.5, 0)[0]):
@@ -49,7 +49,7 @@ def test_sigma_and_provenance_travel_with_the_bursts():
 
 def test_loca_uses_the_sigma_that_the_bursts_know():
     X = np.random.RandomState(0).uniform(size=(100, 2))
-    bursts = from_function(flat, X, 0.02, 60)
+    bursts = from_function(flat, X, 0.02, 60, random_state=0)
     options = {"hidden_layers": (8,), "random_state": 0}
     model = LOCA(2, **options).fit(bursts)
     assert model.burst_std_ == 0.02
@@ -61,10 +61,10 @@ def test_loca_uses_the_sigma_that_the_bursts_know():
 
 
 def test_from_function_has_the_covariance_of_the_instrument():
-    bursts = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    bursts = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=0)
     expected = 0.01 * flat(np.eye(2)).T @ flat(np.eye(2))
     np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=1e-3)
-    again = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    again = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=0)
     np.testing.assert_array_equal(bursts.to_array(), again.to_array())
     other = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=1)
     assert not np.array_equal(bursts.to_array(), other.to_array())
@@ -85,6 +85,18 @@ def test_from_function_refuses(change, message):
     with pytest.raises(ValueError, match=message) as caught:
         from_function(**({"f": flat, "latents": np.zeros((5, 2)), "burst_std": 0.1, "n_points": 10} | change))
     assert isinstance(caught.value, BurstError) == (not {"burst_std", "n_points"} & set(change))
+
+
+def test_without_a_seed_noise_is_drawn_anew():
+    X = np.zeros((5, 2))
+    image = np.add.outer(np.arange(60.0), np.arange(60.0) ** 2)
+    for build in (
+        lambda: from_function(flat, X, 0.1, 10),
+        lambda: on_manifold(flat, X + 1, 0.1, 10),
+        lambda: from_simulator(brownian, X, 0.1, 10),
+        lambda: from_image_patches(image, X + 30, 8, 0.3),
+    ):
+        assert not np.array_equal(build().to_array(), build().to_array())
 
 
 # -- sensor_array -----------------------------------------------------------------------------------------------
@@ -132,7 +144,7 @@ def sphere_points(n=40):
 
 def test_bursts_on_a_sphere_stay_on_it():
     X = sphere_points()
-    bursts = on_manifold(lambda x: x, X, 0.02, 400)
+    bursts = on_manifold(lambda x: x, X, 0.02, 400, random_state=0)
     np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
     for x, burst in zip(X, bursts, strict=True):
         distance = 2 * np.arccos(np.clip(burst @ x / 4, -1, 1))
@@ -142,7 +154,9 @@ def test_bursts_on_a_sphere_stay_on_it():
 def test_bursts_on_a_surface_of_ones_own():
     """The sphere, given by its projection: two tangents, the same spread."""
     X = sphere_points()
-    bursts = on_manifold(lambda x: x, X, 0.02, 400, surface=lambda x: 2 * x / np.linalg.norm(x, axis=1)[:, None])
+    bursts = on_manifold(
+        lambda x: x, X, 0.02, 400, surface=lambda x: 2 * x / np.linalg.norm(x, axis=1)[:, None], random_state=0
+    )
     np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
     values = np.linalg.eigvalsh(covariances(bursts))
     np.testing.assert_allclose(np.sqrt(values[:, 1:].mean()), 0.02, rtol=0.05)
@@ -162,11 +176,11 @@ def brownian(states, dt, random):
 
 def test_restarts_of_a_simulator():
     states = np.random.RandomState(0).uniform(size=(60, 2))
-    bursts = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5)
+    bursts = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, random_state=0)
     assert bursts.burst_std == pytest.approx(0.05)
     expected = 0.05**2 * flat(np.eye(2)).T @ flat(np.eye(2))
     np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=2e-4)
-    two = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, n_jobs=2)
+    two = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, n_jobs=2, random_state=0)
     np.testing.assert_array_equal(bursts.to_array(), two.to_array())
     assert from_simulator(brownian, states, 0.01, 5).burst_std is None
 
@@ -254,7 +268,7 @@ def test_a_trembling_camera():
     y, x = np.mgrid[:60, :80]
     image = np.sin(x / 7) + np.cos(y / 5)
     positions = np.random.RandomState(0).uniform(20, 40, size=(15, 2))
-    bursts = from_image_patches(image, positions, 8, 0.3, 100)
+    bursts = from_image_patches(image, positions, 8, 0.3, 100, random_state=0)
     assert (len(bursts), bursts.n_features, bursts.burst_std) == (15, 64, 0.3)
     # along x the picture changes by cos(x/7)/7 a pixel: the tangents of a burst are the picture's derivatives
     statistics = BurstStatistics.from_bursts(bursts, 2)
@@ -395,5 +409,5 @@ def test_two_columns_of_one_name():
 def test_no_builder_speaks_unasked(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        from_simulator(brownian, np.zeros((3, 2)), 0.1, 5)
+        from_simulator(brownian, np.zeros((3, 2)), 0.1, 5, random_state=0)
     assert capsys.readouterr().out == ""

@@ -15,10 +15,41 @@ __all__ = ["from_neighbors"]
 
 
 def from_neighbors(points: ArrayLike, n_neighbors: int) -> Bursts:
-    """Each point with its `n_neighbors` nearest as a burst: for when there are no repeated measurements.
+    """Take each point with its nearest neighbours for a burst: for when there are no repeated measurements.
 
     It is assumed that the points lie as densely in every latent direction, everywhere. Where they do not, their density
-    is taken for a property of the instrument, and the coordinates are those in which it is uniform. σ is not known.
+    is taken for a property of the instrument, and the coordinates are those in which it is uniform.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+    n_neighbors : int
+        Neighbours of each point, at least 2; a burst has one point more.
+
+    Returns
+    -------
+    Bursts
+        One per point. Their σ is not known.
+
+    Raises
+    ------
+    BurstError
+        If the points are not finite, or are too few.
+    ValueError
+        If `n_neighbors` is not an integer of at least 2.
+
+    Warns
+    -----
+    TrustWarning
+        Always: nothing in the data can confirm the assumption.
+
+    Examples
+    --------
+    >>> import numpy as np, warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     from_neighbors(np.random.RandomState(0).uniform(size=(50, 2)), n_neighbors=8)
+    Bursts(N=50, M=9, D=2)
     """
     from sklearn.neighbors import NearestNeighbors  # takes a while to import
 
