@@ -1,14 +1,17 @@
 """Modules of the user's own: their preconditioner against explicit Gauss–Newton matrices, and how well they train."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from pyloca.networks import MLP, MLPKernel, ModuleKernel, _kernel
-from pyloca.networks._layers import weights_without_blocks
+from pyloca import LOCA, TrustWarning, datasets
+from pyloca.metrics import stress
+from pyloca.networks import MLP, MLPKernel, ModuleKernel, _kernel, start_like_ours, weights_without_blocks
+from pyloca.networks._start import is_untouched
 
 N_IN, N_OUT, N = 3, 2, 20
 RIDGE = 0.3
@@ -65,7 +68,7 @@ def solve(jacobian, gradient, index):
     )
 
 
-def check_blocks(module, groups, stack=None, rtol=1e-4):
+def check_blocks(module, groups, stack=None):
     """The preconditioner on each group of parameters is the inverse of the group's explicit blocks."""
     torch.manual_seed(0)
     for p in module.parameters():
@@ -76,7 +79,9 @@ def check_blocks(module, groups, stack=None, rtol=1e-4):
     found = kernel.preconditioner(stack, residual_rows, RIDGE)(gradient)
     for group in groups:
         index = places(kernel, *group)
-        torch.testing.assert_close(found[index], solve(jacobian, gradient, index), rtol=rtol, atol=1e-5)
+        torch.testing.assert_close(
+            found[index], solve(jacobian, gradient, index), rtol=1e-4, atol=5e-5
+        )  # single precision
 
 
 def pairs(*layers):
@@ -242,7 +247,7 @@ class Bent(nn.Module):
 
 
 def test_other_parameters_have_a_diagonal(monkeypatch):
-    monkeypatch.setattr("pyloca.networks._module_kernel.DRAWS", 4000)
+    monkeypatch.setattr("pyloca.networks._module_kernel.DRAWS", 600)
     torch.manual_seed(0)
     module = Bent().double()
     nn.init.normal_(module.matrix)
@@ -255,7 +260,7 @@ def test_other_parameters_have_a_diagonal(monkeypatch):
         index = places(kernel, parameter).flatten()
         diagonal = 2 / N * jacobian[:, index].square().sum(dim=0)
         expected = gradient[index] / (diagonal + 1e-3 * diagonal.mean() + RIDGE)
-        torch.testing.assert_close(found[index], expected, rtol=0.15, atol=1e-5)  # random signs: 2 % each
+        torch.testing.assert_close(found[index], expected, rtol=0.3, atol=1e-5)  # random signs: 6 % each
 
 
 def test_a_module_without_layers_has_a_diagonal():
@@ -306,3 +311,179 @@ def test_the_same_kernel_gives_the_same_bits():
         kernel = ModuleKernel(Bent().double())
         results.append(kernel.preconditioner(make_stack(), residual_rows, RIDGE)(random_like(kernel.theta)))
     assert torch.equal(*results)
+
+
+# -- warnings ---------------------------------------------------------------------------------------------------
+
+
+def sequential(n_in=N_IN, n_out=N_OUT, width=20, activation=nn.Tanh, seed=0):
+    torch.manual_seed(seed)
+    parts = [nn.Linear(n_in, width), nn.LayerNorm(width), activation(), nn.Linear(width, width), activation()]
+    return nn.Sequential(*parts, nn.Linear(width, n_out)).double()
+
+
+def zeros(n_in=N_IN):
+    return torch.zeros(2, n_in, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("module", [sequential(), Residual().double(), Tokens().double(), MLP(N_IN, (4,), N_OUT)])
+def test_modules_of_linear_layers_and_vectors_are_covered(module):
+    assert weights_without_blocks(module, zeros().to(next(module.parameters()).dtype)) == ""
+
+
+def test_parts_without_blocks_are_named():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bend, self.linear = nn.Bilinear(N_IN, N_IN, 4), nn.Linear(4, N_OUT)
+            self.group = nn.ModuleList(nn.Conv1d(2, 2, 1, groups=2) for _ in range(2))
+
+        def forward(self, x):
+            h = self.bend(x, x)[:, None].repeat(1, 2, 1)  # (n, 2, 4)
+            return self.linear(self.group[1](self.group[0](h))[:, 0])
+
+    # 36 + 2 · 2 of 36 + 4 + 2 · (2 + 2) + 8 + 2 weights
+    assert weights_without_blocks(Mixed().double(), zeros()) == "1 × Bilinear, 2 × Conv1d (69% of the weights)"
+
+
+def test_a_layer_that_is_never_called_as_a_module_is_named():
+    class Functional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(N_IN, 4), nn.Linear(4, N_OUT)
+
+        def forward(self, x):
+            return self.last(torch.tanh(nn.functional.linear(x, self.first.weight, self.first.bias)))
+
+    assert weights_without_blocks(Functional().double(), zeros()) == "1 × Linear (46% of the weights)"
+
+
+def test_a_parametrized_layer_is_named_and_trained_by_its_diagonal():
+    linear = nn.utils.parametrizations.weight_norm(nn.Linear(N_IN, 4))
+    module = nn.Sequential(linear, nn.Tanh(), nn.Linear(4, N_OUT)).double()
+    assert weights_without_blocks(module, zeros()).startswith("1 × ParametrizationList")
+    kernel = ModuleKernel(module)
+    gradient = random_like(kernel.theta)
+    found = kernel.preconditioner(make_stack(), residual_rows, RIDGE)(gradient)
+    assert float(found @ gradient) > 0
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_a_fit_warns_before_training(name):
+    class Bilinear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bend, self.linear = nn.Bilinear(2, 2, 2), nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.bend(x, x) + self.linear(x)
+
+    bursts = np.random.RandomState(0).standard_normal((60, 2))[:, None] + 0.05 * np.random.RandomState(
+        1
+    ).standard_normal((60, 20, 2))
+    model = LOCA(2, burst_std=0.05, random_state=0, max_iter=20, **{name: Bilinear()})
+    with pytest.warns(
+        UserWarning, match=rf"{name}: 1 × Bilinear \(50% of the weights\) can be preconditioned"
+    ) as caught:
+        model.fit(bursts)
+    assert sum("preconditioned" in str(warning.message) for warning in caught) == 1
+
+
+# -- start ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fresh_modules_are_recognised(seed):
+    assert is_untouched(sequential(width=10 + seed, seed=seed))
+
+
+def changed(change):
+    module = sequential()
+    with torch.no_grad():
+        if change == "xavier":
+            nn.init.xavier_normal_(module[3].weight)
+        elif change == "bias":
+            module[3].bias.zero_()
+        elif change == "scale":
+            module[3].weight.mul_(0.5)
+        else:
+            module[0].requires_grad_(False)
+    return module
+
+
+@pytest.mark.parametrize("change", ["xavier", "bias", "scale", "frozen"])
+def test_weights_that_somebody_has_set_are_kept(change):
+    module = changed(change)
+    before = copy.deepcopy(module.state_dict())
+    assert not start_like_ours(module, zeros(), torch.Generator().manual_seed(0))
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_a_trained_module_is_kept():
+    module = sequential()
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
+    x = make_stack()[0]
+    for _ in range(20):
+        optimizer.zero_grad()
+        (module(x) - x[:, :N_OUT]).square().mean().backward()
+        optimizer.step()
+    assert not is_untouched(module)
+
+
+@pytest.mark.parametrize("module", [nn.Linear(N_IN, N_OUT), nn.Conv1d(1, 40, 3), nn.Sequential()])
+def test_too_few_weights_to_tell(module):
+    assert not is_untouched(module)
+
+
+def test_a_fresh_module_starts_as_ours_do():
+    module = sequential(width=80)
+    norm = copy.deepcopy(module[1].state_dict())
+    assert start_like_ours(module, zeros(), torch.Generator().manual_seed(5))
+    first, middle, last = (module[i].requires_grad_(False) for i in (0, 3, 5))
+    assert float(first.bias.std()) == pytest.approx(1, rel=0.3)
+    assert float(middle.bias.std()) == pytest.approx(1, rel=0.3)
+    assert float(middle.weight.std()) == pytest.approx(80**-0.5, rel=0.1)
+    assert float(last.weight.std()) == pytest.approx(0.1 * 80**-0.5, rel=0.3)
+    assert not last.bias.any()
+    assert all(torch.equal(value, norm[name]) for name, value in module[1].state_dict().items())
+    again = sequential(width=80, seed=3)
+    start_like_ours(again, zeros(), torch.Generator().manual_seed(5))  # the generator alone decides
+    assert torch.equal(again[3].weight, middle.weight)
+
+
+# -- training ---------------------------------------------------------------------------------------------------
+
+
+def plain(n_in, n_out, width=25):
+    layers = [nn.Linear(n_in, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, n_out)]
+    return nn.Sequential(*layers)
+
+
+def test_your_own_network_is_trained_as_well_as_ours():
+    """`python -m benchmarks own_networks` has more data, architectures and seeds."""
+    data = datasets.mushroom(200, random_state=0)
+    torch.manual_seed(0)
+    options = {"burst_std": data.burst_std, "random_state": 0}
+    ours = LOCA(2, hidden_layers=(25, 25), **options).fit(data.bursts)
+    own = LOCA(2, encoder=plain(2, 2), decoder=plain(2, 2), **options).fit(data.bursts)
+    assert isinstance(own.encoder_.network, nn.Sequential)  # nothing was put around it
+    found, expected = (stress(data.X, model.embedding_) for model in (own, ours))
+    assert found < 3 * expected
+    assert found < 1e-4
+
+
+def test_a_warm_start_is_kept():
+    """The first evaluation of a fitted encoder that is passed again must already be as good as it was left."""
+    data = datasets.mushroom(120, random_state=0)
+    torch.manual_seed(0)
+    options = {"burst_std": data.burst_std, "random_state": 0}
+    given = plain(2, 2, 12)
+    first = LOCA(2, encoder=given, max_iter=300, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        first.fit(data.bursts)
+        trained = first.encoder_.network
+        assert not is_untouched(trained)
+        again = LOCA(2, encoder=trained, max_iter=300, **options).fit(data.bursts)
+    fresh, warm = (model.history_[0]["loss"] for model in (first, again))
+    assert warm < 0.7 * fresh
