@@ -106,10 +106,10 @@ def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) 
     held_out = problem.validation if len(problem.validation) else np.arange(len(statistics))
     diagnostics = judge(
         solution.encoder,
-        solution.decoder,
         statistics,
         problem.burst_std,
         held_out,
+        decoder=solution.decoder,
         bursts=problem.bursts,
         restarts=solution.restarts,
     )
