@@ -158,9 +158,11 @@ class Diagnostics:
             but = ", but look at the suspect bursts" if len(self.suspects) else ""
             lines.append(f"verdict          no fault found{but}")
             if 0 < len(self.losses) < SPARSE:
-                what = "shuffled bursts or sheets that cross"
-                what = f"folds, outliers, uneven or {what}" if len(self.losses) < FEW else what
-                lines.append(f"not looked at    {what}: {len(self.losses)} bursts are too few to compare neighbours")
+                what = "shuffled bursts and crossing sheets"
+                what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
+                lines.append(
+                    f"not looked at    {len(self.losses)} bursts are too few to compare neighbours, as for {what}"
+                )
         for finding in self.findings:
             lines.append(f"WARNING          {finding.message}")
         lines.append(f"note             {UNKNOWABLE}")
