@@ -296,9 +296,9 @@ def thresholds_tables() -> str:
         what = f"{row.compared_with} ({row.note})" if row.note else row.compared_with
         at = f"{'≥' if row.side == 'above' else '≤'} {row.value:g}"
         decides = ", ".join(f"`{name}`" for name in row.findings)
-        lines.append(f"| `{row.name}` | {at} | {what} | {decides} | {' | '.join(sides)} |")
+        lines.append(f"| {row.name} | {at} | {what} | {decides} | {' | '.join(sides)} |")
     lines += ["", "What is counted, and how much is looked at:", "", "| name | value | meaning |", "|---|---|---|"]
-    lines += [f"| `{row.name}` | {row.value:g} | {row.meaning} |" for row in TABLE if isinstance(row, Definition)]
+    lines += [f"| {row.name} | {row.value:g} | {row.meaning} |" for row in TABLE if isinstance(row, Definition)]
     return "\n".join(lines)
 
 
