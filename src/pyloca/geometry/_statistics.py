@@ -236,6 +236,17 @@ class BurstStatistics:
         scale = np.sqrt(self.spectra)
         return self.tangents / scale[:, :, None], scale
 
+    def rounded(self) -> BurstStatistics:
+        """The same about the centre of the means, to 24 bits of their spread and 20 of a usual tangent.
+
+        That is far below what sampling leaves, but above the rounding of a change of units. Training amplifies
+        differences in the last bit up to the error of the fit; after rounding, a table in millivolts and one in volts
+        are the same table.
+        """
+        spread = float(np.median(self.means.std(axis=0)))
+        centred = self.means - self.means.mean(axis=0)
+        return replace(self, means=_round(centred, spread, 24), tangents=_round(self.tangents, self.burst_std(), 20))
+
     def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
         """Subtract isotropic noise of this standard deviation ("estimate": what the residual spectrum shows)."""
         if measurement_noise is None:
@@ -375,6 +386,14 @@ def _names(
     """Names by the rules of `Bursts`, of which the means are a set with one point each."""
     named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
     return {"ids": named.ids, "feature_names": named.feature_names}
+
+
+def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:
+    """Multiples of 2 to the −`bits` times a power of two near `size`; nothing is rounded when that is 0."""
+    if not size > 0:
+        return values
+    unit = 2.0 ** (np.floor(np.log2(size)) - bits)
+    return np.round(values / unit) * unit
 
 
 def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
