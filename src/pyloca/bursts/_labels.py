@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -82,21 +83,12 @@ def _is_missing(value: Any) -> bool:
 
 def as_labels(values: Labels) -> NDArray[Any]:
     """Labels as int64 when all are integers, else as text (``str`` of each): neither needs pickle in a file."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
-        return np.array(values)
-    if not all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in _kinds(values)):
-        return np.array([_text(value) for value in values], dtype=np.str_)
-    try:
-        return np.array([int(value) for value in values] if not isinstance(values, np.ndarray) else values).astype(
-            np.int64, casting="safe"
-        )
-    except (TypeError, OverflowError):  # larger than int64
-        return np.array([str(value) for value in values], dtype=np.str_)
-
-
-def _kinds(values: Labels) -> Iterable[Any]:
-    """One value of each kind suffices for a plain array."""
-    return values[:1] if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iU":
+        return np.array(values, dtype=np.int64 if values.dtype.kind == "i" else None)
+    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+        with suppress(OverflowError):  # what is larger than int64 becomes text
+            return np.array([int(value) for value in values], dtype=np.int64)
+    return np.array([_text(value) for value in values], dtype=np.str_)
 
 
 def _text(value: Any) -> str:
