@@ -102,7 +102,7 @@ def _pose(
 
 
 def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bool) -> Solution:
-    """Networks on the CPU. Where features were scaled, the fast solver sees the same bits in whatever unit they came."""
+    """Networks on the CPU. Where features were scaled, the fast solver sees the same bits whatever their units."""
     if not (free_of_units and solver == "fast"):
         solution = SOLVERS[solver](problem, monitor)
         return replace(solution, encoder=solution.encoder.cpu().eval(), decoder=solution.decoder.cpu().eval())

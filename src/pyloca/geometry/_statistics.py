@@ -245,7 +245,10 @@ class BurstStatistics:
         """
         spread = float(np.median(self.means.std(axis=0)))
         centred = self.means - self.means.mean(axis=0)
-        return replace(self, means=_round(centred, spread, 24), tangents=_round(self.tangents, self.burst_std(), 20))
+        tangents = _round(self.tangents, self.burst_std(), 20)
+        # An SVD leaves the sign of a tangent open.
+        longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
+        return replace(self, means=_round(centred, spread, 24), tangents=tangents * np.where(longest < 0, -1.0, 1.0))
 
     def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
         """Subtract isotropic noise of this standard deviation ("estimate": what the residual spectrum shows)."""
