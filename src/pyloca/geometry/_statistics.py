@@ -395,7 +395,7 @@ def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.fl
     """Multiples of 2 to the −`bits` times a power of two near `size`; nothing is rounded when that is 0."""
     if not size > 0:
         return values
-    unit = 2.0 ** (np.floor(np.log2(size)) - bits)
+    unit = 2.0 ** (np.round(np.log2(size)) - bits)  # not floor: scaled means have a spread of 1
     return np.round(values / unit) * unit
 
 
