@@ -51,6 +51,8 @@ DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, 
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
 # are beyond, training goes on while it wins them: where a measurement squeezes a whole strip, that takes its time.
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
+# Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
+OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
 TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
 # Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
 RESTART = "restart"
@@ -306,9 +308,10 @@ class _FastSolver:
             return weights * self._signs(output)
 
         gain = max(self.tol, 0.05)
-        return Task(
-            "decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, DECODER_DECAY_RATIOS, gain
-        )
+        iterations, ratios = DECODE_ITERATIONS, DECODER_DECAY_RATIOS
+        if self.problem.decoder is not None:
+            iterations, ratios = OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS
+        return Task("decode", decoder, inputs, held_inputs, loss, rows, score, iterations, ratios, gain)
 
     def _signs(self, output: Tensor) -> Tensor:
         """Six random signs a residual: cotangents whose Gram matrix is, on average, that of all residuals."""
