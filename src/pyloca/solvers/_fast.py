@@ -308,9 +308,9 @@ class _FastSolver:
             return weights * self._signs(output)
 
         gain = max(self.tol, 0.05)
-        iterations, ratios = DECODE_ITERATIONS, DECODER_DECAY_RATIOS
-        if self.problem.decoder is not None:
-            iterations, ratios = OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS
+        own = self.problem.decoder is not None
+        iterations = OWN_DECODE_ITERATIONS if own else DECODE_ITERATIONS
+        ratios = OWN_DECODER_DECAY_RATIOS if own else DECODER_DECAY_RATIOS
         return Task("decode", decoder, inputs, held_inputs, loss, rows, score, iterations, ratios, gain)
 
     def _signs(self, output: Tensor) -> Tensor:
