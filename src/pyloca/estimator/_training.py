@@ -108,11 +108,9 @@ def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bo
         return replace(solution, encoder=solution.encoder.cpu().eval(), decoder=solution.decoder.cpu().eval())
     solution = SOLVERS[solver](replace(problem, statistics=problem.statistics.rounded()), monitor)
     centre = problem.statistics.means.mean(axis=0)
-    return replace(
-        solution,
-        encoder=Standardized(solution.encoder.cpu(), centre, 1.0, 0.0, 1.0).eval(),
-        decoder=Standardized(solution.decoder.cpu(), 0.0, 1.0, centre, 1.0).eval(),
-    )
+    encoder, decoder = solution.encoder.cpu(), solution.decoder.cpu()
+    assert isinstance(encoder, Standardized) and isinstance(decoder, Standardized)  # as the fast solver makes them
+    return replace(solution, encoder=encoder.moved(centre, 0.0).eval(), decoder=decoder.moved(0.0, centre).eval())
 
 
 def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) -> tuple[Diagnostics, TrustScale]:
