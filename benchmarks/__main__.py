@@ -24,12 +24,14 @@ from benchmarks import (
     rivals_speed,
     sources,
     speed,
+    units,
     unseen,
 )
 
 COMMANDS = {
     "accuracy": accuracy.run,
     "unseen": unseen.run,
+    "units": units.run,
     "speed": speed.run,
     "growth": growth.run,
     "faults": faults.run,
