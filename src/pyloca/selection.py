@@ -177,7 +177,7 @@ def estimate_burst_std(
     ends, lengths = _check_pairs(pairs, distances, len(statistics))
     rows = np.unique(ends)
     rows = np.union1d(rows, sample_rows(len(statistics), ALIGNED))
-    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows)).positions
+    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), random_state=0).positions
     one, other = (places[np.searchsorted(rows, ends[:, side])] for side in (0, 1))
     aligned = np.linalg.norm(one - other, axis=1)
     if not np.all(aligned > 0):
