@@ -36,7 +36,7 @@ class Best:
 def candidates(method: Any, n_components: int, factors: tuple[float, ...] = FACTORS) -> dict[str | None, Any]:
     """A kind of diffusion maps with every bandwidth factor and both normalisations."""
     return {
-        f"{factor:g}, α = {alpha}": method(n_components, bandwidth_factor=factor, alpha=alpha)
+        f"{factor:g}, α = {alpha}": method(n_components, bandwidth_factor=factor, alpha=alpha, random_state=0)
         for factor in factors
         for alpha in ALPHAS
     }
