@@ -21,9 +21,9 @@ from pyloca.baselines import (
     IntrinsicIsomap,
     RiemannianRelaxation,
 )
-from pyloca.paper.experiments._rivals import best_by_truth, candidates
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
+from pyloca.paper.experiments._rivals import best_by_truth, candidates
 
 SLACK = 1.5  # the paper's figures are of one run and have one or two digits
 PAPER = {

@@ -18,8 +18,8 @@ from sklearn.datasets import load_sample_image
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts, from_image_patches
-from pyloca.paper.experiments import Result, flatten
 from pyloca.metrics import stress
+from pyloca.paper.experiments import Result, flatten
 
 SEEDS, CAMERA_SEEDS, WORKERS = 5, 3, 4
 SHEET_BAR, STRESS_BAR, SECONDS_BAR = 0.02, 0.01, 120.0
