@@ -190,8 +190,8 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             free = k * (k + 1) / 2
             x = np.geomspace(bins[0], bins[-1], 200)
             # The density on the logarithmic axis, times the width of a bin.
-            fraction = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
-            axes.plot(x, fraction, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
+            part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
+            axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
         axes.set(xscale="log", ylabel="fraction of bursts")
         _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_xlabel("whitening loss / sampling floor" if sampled else "whitening loss")
@@ -351,9 +351,9 @@ def _draw_values(axes: Axes, x: Array, y: Array, values: Array, norm: Normalize)
 
 
 def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
-    fraction = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
-    axes.stairs(fraction, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
-    axes.stairs(fraction, bins, color=colour, linewidth=1.4, label=label)
+    part = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
+    axes.stairs(part, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
+    axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
 
 
 def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
