@@ -228,7 +228,7 @@ def test_ellipses_of_an_isometry_are_circles_of_one_size():
 def test_one_coordinate_has_no_ellipses():
     model = random_model(d=1)
     model.burst_std_, model.intrinsic_dim_ = 1.0, 1
-    with pytest.raises(ValueError, match="has a length and no ellipse"):
+    with pytest.raises(ValueError, match="needs at least 2 coordinates"):
         plot_ellipses(model, planar_statistics(50, k=1)[1])
 
 
@@ -254,7 +254,7 @@ def test_training_lines_end_with_their_stage():
 def test_one_distance_has_a_picture_around_it():
     axes = BurstStd(0.01, np.inf, True, np.array([0.01])).plot().axes[0]
     low, high = axes.get_xlim()
-    assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title("left") == "σ = 0.01, by one distance alone"
+    assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title("left") == "σ = 0.01, from a single distance"
 
 
 def test_choices_have_pictures():

@@ -236,7 +236,7 @@ def _preconditioned(
     values, vectors = values[order], vectors[:, order]
     if np.linalg.norm(lower(vectors) - vectors * values, axis=0).max() <= 1e-7:
         return 1 - values, vectors
-    # A kernel so wide that a thin graph is nothing like it: then the eigenvalues lie apart and Lanczos is fast.
+    # The kernel is so wide that a thin graph does not resemble it: its eigenvalues are then apart and Lanczos is fast.
     try:
         values, vectors = eigsh(S, n_vectors + 1, which="LA", v0=start[:, 0], ncv=min(n - 1, 2 * n_vectors + 40))
     except ArpackNoConvergence as error:

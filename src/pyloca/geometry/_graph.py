@@ -281,10 +281,10 @@ def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, wha
     sizes = np.bincount(piece)
     order = np.argsort(-sizes)
     listed = "; ".join(f"{sizes[p]} {what} such as {names[int(np.argmax(piece == p))]!r}" for p in order[:4])
-    strays = "Remove pieces of a few, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
+    strays = "Remove small pieces, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
     raise BurstError(
-        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). How far "
-        f"apart separate pieces lie cannot be known. {strays} each piece alone, or measure {what} between them."
+        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). Their "
+        f"distance from each other cannot be known. {strays} each piece alone, or measure {what} between them."
     )
 
 

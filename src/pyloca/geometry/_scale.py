@@ -78,7 +78,7 @@ def _of_different_kinds(spread: Array, names: Sequence[str] | None, units: Seque
     if units is not None and len({unit for unit in units if unit}) > 1:
         return True
     if names is not None and len(names) <= SENSORS and (units is None or not all(units)):
-        return True  # a table of sensors, of which nobody said that they measure the same thing
+        return True  # sensors of a table, not known to measure the same quantity
     ordered = np.sort(spread)
     if ordered[-1] > FEW_GAP * ordered[0] and len(ordered) <= FEW:
         return True

@@ -157,7 +157,7 @@ def intrinsic_dim_from_spectra(
     Parameters
     ----------
     spectra : BurstSpectra or (N, r) array
-        With eigenvalues alone, curvature and noise are not told from tangents by their growth and evenness.
+        An array holds eigenvalues only; curvature and noise are then recognised by drops alone.
     n_features : int
         D.
     max_dim : int, optional
