@@ -4,11 +4,11 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help house venv demo reproduce test lint docs bench clean
+.PHONY: help house venv demo reproduce test test-fast lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 venv: $(STAMP)  ## make .venv with pyloca and its tools, at the versions of constraints.txt
 
@@ -26,8 +26,11 @@ reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, in
 	.venv/bin/pyloca reproduce
 
 # One worker a core, one thread a worker: networks this small gain little by more.
-test: $(STAMP)  ## run all tests and docstring examples
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile
+test: $(STAMP)  ## run all tests and docstring examples, and print the coverage
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile --cov --cov-report=term
+
+test-fast: $(STAMP)  ## leave out the slow ones: under a minute on two idle cores
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile -m "not slow"
 
 house: $(STAMP)  ## print which package imports which, floor by floor
 	.venv/bin/python tools/house.py
@@ -44,5 +47,5 @@ bench: $(STAMP)  ## run all benchmarks
 	.venv/bin/python -m benchmarks all
 
 clean:  ## remove .venv, caches and everything that was generated
-	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist demo reproduce
+	rm -rf .venv .pytest_cache .hypothesis .coverage .mypy_cache .ruff_cache build dist demo reproduce
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

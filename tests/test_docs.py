@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_works_as_printed(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) == 1
@@ -29,10 +32,11 @@ def test_links_of_the_pages_resolve():
             assert target.startswith("https://") or (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) == 13
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
@@ -41,6 +45,7 @@ def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == printed
 
 
+@pytest.mark.slow
 def test_the_example_of_the_trust_page_works(capsys):
     text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
     names = {}

@@ -85,6 +85,7 @@ def test_random_pairs_of_many_points_estimate_the_mean(monkeypatch):
     assert drawn.max() == 299
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_points(monkeypatch):
     """A stretch by 1 + a changes each distance D to (1 + a) D: stress a² · mean D², 2 d for a unit Gaussian."""
     monkeypatch.setattr(metrics, "RANDOM_PAIRS", 2_000_000)

@@ -16,7 +16,7 @@ from pyloca.bursts import Bursts, as_bursts
 from pyloca.checks import Suggestion, suggest_components
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, compare_components
-from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
+from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, intrinsic_dim_from_spectra, sample_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ class BurstStdEstimate:
     burst_std: float
     standard_error: float
     known_scale: bool
-    samples: Array = field(repr=False)
+    samples: Array = field(repr=False, compare=False)
 
     def __float__(self) -> float:
         return self.burst_std
@@ -99,8 +99,8 @@ class IntrinsicDimEstimate:
 
     intrinsic_dim: int
     confidence: float
-    spectrum: Array = field(repr=False)
-    growth: Array = field(repr=False)
+    spectrum: Array = field(repr=False, compare=False)
+    growth: Array = field(repr=False, compare=False)
 
     def __int__(self) -> int:
         return self.intrinsic_dim
@@ -400,9 +400,12 @@ def select_n_components(
 
 
 def _raw(bursts: Data) -> Bursts:
+    """Return raw bursts in the units in which `LOCA` would fit them."""
     if isinstance(bursts, BurstStatistics):
         raise BurstError("expected raw bursts; got BurstStatistics, which hold only their tangents. Pass the bursts.")
-    return as_bursts(bursts)
+    raw = as_bursts(bursts)
+    scale = feature_scale(raw)
+    return raw if scale is None else raw.scaled(scale)
 
 
 def _statistics(bursts: Data, intrinsic_dim: int | None) -> BurstStatistics:

@@ -72,6 +72,7 @@ def test_an_eigensolver_that_stops_short_is_no_matter_of_the_user():
         assert_same_up_to_rigid_motion(align(statistics, burst_std=1.0, random_state=0).positions, X, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "seeds"), [(150, 40), (1000, 10)])
 def test_random_gaps_do_not_tear_a_curve(n, seeds):
     """Uniform bursts on an interval cluster by chance; a graph of too few neighbours would fall apart there."""

@@ -224,6 +224,7 @@ def test_the_laplacian_of_a_sheet_sees_its_metric():
     np.testing.assert_allclose(H[inside].mean(axis=0), np.eye(2), atol=0.05)
 
 
+@pytest.mark.slow
 def test_relaxation_keeps_a_flat_sheet_flat():
     X = grid(20, seed=1)
     model = RiemannianRelaxation(2, init=X, random_state=0).fit(X)
@@ -232,6 +233,7 @@ def test_relaxation_keeps_a_flat_sheet_flat():
     assert np.abs(np.linalg.svd(in_space.embedding_ - in_space.embedding_.mean(axis=0))[1][2]) < 1e-6
 
 
+@pytest.mark.slow
 def test_relaxation_lowers_its_loss_on_a_cylinder():
     """A closed band in the plane is squeezed on one side; in space it is a cylinder, which is isometric."""
     angle, height = (grid(40, 8) / [40, 8]).T
@@ -243,6 +245,7 @@ def test_relaxation_lowers_its_loss_on_a_cylinder():
     assert model.loss_history_[-1] < 0.05
 
 
+@pytest.mark.slow
 def test_relaxation_takes_the_metric_of_the_bursts():
     """The same points, stretched twofold in one direction: bursts know it, the observed space does not."""
     X = grid(15, seed=2)
@@ -265,6 +268,7 @@ def test_burst_alignment_is_the_alignment():
     assert model.strain_ < 1e-6
 
 
+@pytest.mark.slow
 def test_the_autoencoder_reconstructs_and_does_not_measure():
     _, bursts = planar_bursts(200, 20)
     model = Autoencoder(2, max_iter=300, random_state=0).fit(bursts)

@@ -15,6 +15,7 @@ from pyloca.baselines import (
 from pyloca.baselines._kernels import Euclidean
 
 
+@pytest.mark.slow
 def test_comparison_with_the_truth():
     data = datasets.mushroom(n_bursts=250, n_points=50, random_state=0)
     result = compare(data.bursts, data.X, burst_std=data.burst_std, random_state=0)

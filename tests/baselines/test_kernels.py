@@ -56,6 +56,7 @@ def test_auto_bandwidth_grows_with_the_data():
     assert 1e-4 < small < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [3, 20])
 def test_the_sparse_kernel_is_the_dense_one_cut(dim):
     Y = np.random.RandomState(3).uniform(size=(300, dim)) * (1 if dim == 3 else 0.3)

@@ -75,6 +75,7 @@ print(work(large), peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in other ways elsewhere")
 def test_a_file_is_inspected_and_fitted_in_much_less_memory_than_it_has(tmp_path):
     """What is mapped and read counts as resident until it is given back."""

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 
 import pyloca
 from helpers import HANG, RUN_PYLOCA
-from pyloca import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning, _files, demo
+from pyloca import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning, _atomic
 from pyloca.cli import cli, main, require
+from pyloca.paper import demo
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default", "PYTHONIOENCODING": "utf-8"}
 
@@ -48,6 +49,7 @@ def test_version_of_a_real_process():
     assert (done.returncode, done.stdout, done.stderr) == (0, f"pyloca {pyloca.__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_an_unknown_command_of_a_real_process():
     done = pyloca_process("dmeo")
     assert done.returncode == 2
@@ -80,6 +82,7 @@ def test_the_shell_completes_commands_options_and_choices(words, begun, expected
     assert [item.value for item in complete.get_completions(words, begun)] == expected
 
 
+@pytest.mark.slow
 def test_the_script_for_the_shell_is_printed():
     environment = ENVIRONMENT | {"_PYLOCA_COMPLETE": "zsh_source"}
     command = [sys.executable, "-m", "pyloca"]
@@ -116,6 +119,7 @@ def test_an_output_that_is_a_file_is_refused_before_any_fit(tmp_path, monkeypatc
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_demo_names_the_extra(tmp_path):
     code = "import sys; sys.modules['matplotlib'] = None; from pyloca.cli import main; main()"
     command = [sys.executable, "-c", code, "demo", "-o", str(tmp_path / "out")]
@@ -126,6 +130,7 @@ def test_without_matplotlib_the_demo_names_the_extra(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_help_to_a_full_disk_ends_without_a_traceback():
     with open("/dev/full", "wb") as full:
@@ -143,6 +148,7 @@ def test_require_is_silent_about_what_is_there():
 # -- the demo ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_demo_writes_a_table_and_pictures(tmp_path):
     output = tmp_path / "new" / "pictures"
@@ -161,6 +167,7 @@ def test_demo_writes_a_table_and_pictures(tmp_path):
     assert str(output / "wifi.png") in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_demo_as_json(tmp_path):
     result = run("demo", "-o", tmp_path, "--json")
@@ -221,12 +228,13 @@ def test_every_error_has_its_exit_code(error, code, debug, tmp_path, monkeypatch
 # -- interruption -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_files.os, "replace", interrupt)
+    monkeypatch.setattr(_atomic.os, "replace", interrupt)
     result = run("demo", "-o", tmp_path)
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == "Interrupted."
@@ -241,6 +249,7 @@ demo.EXAMPLES = [replace(example, draw=partial(example.draw, n_bursts=1500)) for
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
 def test_a_signal_during_the_fit(name, code, word, tmp_path):

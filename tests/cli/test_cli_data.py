@@ -45,6 +45,7 @@ def table(text):
 # -- fit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
 def test_fit_is_the_same_from_every_format(suffix, folder, tmp_path):
     done = run("fit", folder / f"bursts.{suffix}", "--burst-std", 0.01, "--embedding", tmp_path / "z.csv", *SMALL)
@@ -144,6 +145,7 @@ def test_what_goes_wrong_has_a_message_and_a_code(arguments, code, message, fold
 # -- transform and inverse --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_there_and_back_through_a_pipe(folder):
     """Real processes: pyloca transform m y.npy | pyloca inverse m -"""
     there = process("transform", folder / "m.safetensors", folder / "points.npy")

@@ -288,7 +288,7 @@ def test_the_picture_of_the_sheet_is_far_from_a_grid(seed):
 
 @pytest.mark.parametrize("name", ["muller_brown", "double_well"])
 def test_restarts_have_the_covariance_of_the_diffusion(name):
-    data = getattr(datasets, name)(50, 400)
+    data = getattr(datasets, name)(50, 400, random_state=0)
     assert data.bursts.burst_std == data.burst_std
     jacobians = numerical_jacobians(data.measure, data.X)
     for i in (0, 20, 40):
@@ -303,3 +303,9 @@ def test_forces_are_minus_the_gradient():
     potential = _landscapes.muller_brown_potential
     slope = np.stack([(potential(x + step * e) - potential(x - step * e)) / (2 * step) for e in np.eye(2)], axis=1)
     np.testing.assert_allclose(_landscapes.muller_brown_force(x), -slope, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi", "double_well", "muller_brown"])
+def test_without_a_seed_data_are_drawn_anew(name):
+    make = getattr(datasets, name)
+    assert not np.array_equal(make(20).bursts.to_array(), make(20).bursts.to_array())

@@ -15,25 +15,19 @@ from torch import nn
 from helpers import linear_map, planar_bursts, planar_statistics
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts
-from pyloca.diagnostics import (
-    Diagnostics,
-    Finding,
-    Gap,
+from pyloca.checks import (
     Whitening,
     _whitening,
-    agreement,
-    diagnose,
-    diagnose_fit,
     embedding_fault,
-    largest_gap,
     lost_bursts,
     overlapping,
     sampled_stretch,
-    shuffle_test,
-    uneven_units,
     whitening,
 )
+from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffle_test
 from pyloca.errors import BurstError
+from pyloca.estimator import read_like
+from pyloca.findings import Gap, judge, largest_gap, uneven_units
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -66,7 +60,7 @@ def mushroom():
 @pytest.mark.parametrize("m", [10, 50])
 def test_a_perfect_encoder_is_at_the_sampling_floor(m):
     _, bursts = planar_bursts(4000, m)
-    found = diagnose_fit(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), 0.01)
+    found = judge(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), 0.01)
     assert found.sampling_floor == pytest.approx(3 / (m - 1))
     assert found.whitening_loss == pytest.approx(found.sampling_floor, rel=0.15)  # the floor is to first order in 1/M
     assert found.findings == ()
@@ -96,7 +90,7 @@ def test_whitening_by_hand():
 
 
 def test_exact_jacobians_have_no_floor():
-    found = diagnose_fit(linear_encoder(), planar_statistics(50)[1], 1.0)
+    found = judge(linear_encoder(), planar_statistics(50)[1], 1.0)
     assert found.sampling_floor == 0
     assert abs(found.whitening_loss) < 1e-12
     assert found.stretch == pytest.approx((1, 1))
@@ -105,7 +99,7 @@ def test_exact_jacobians_have_no_floor():
 
 @pytest.mark.parametrize(("factors", "loss"), [((2.0, 2.0), 6 - 2 * np.log(4)), ((1.0, 0.5), 0.25 - np.log(0.25) - 1)])
 def test_a_stretch_is_measured_and_warned_of(factors, loss):
-    found = diagnose_fit(linear_encoder(factors), planar_statistics(50)[1], 1.0)
+    found = judge(linear_encoder(factors), planar_statistics(50)[1], 1.0)
     assert found.whitening_loss == pytest.approx(loss)
     assert found.median_loss == pytest.approx(loss)
     assert found.losses == pytest.approx(loss)
@@ -119,7 +113,7 @@ def test_a_stretch_is_measured_and_warned_of(factors, loss):
 
 @pytest.mark.parametrize("factor", [1e-3, 0.0])
 def test_a_collapse_is_named(factor):
-    found = diagnose_fit(linear_encoder((1.0, factor)), planar_statistics(50)[1], 1.0)
+    found = judge(linear_encoder((1.0, factor)), planar_statistics(50)[1], 1.0)
     assert found.whitening_loss > 5
     assert [finding.name for finding in found.findings] == ["collapsed"]
     assert f"a dimension has collapsed: half of the bursts are squeezed to {factor:.2g}" in found.warnings[0]
@@ -129,25 +123,25 @@ def test_long_bursts_count_for_more():
     _, bursts = planar_bursts(40, 60)
     ragged = [burst[: 5 if i < 20 else 60] for i, burst in enumerate(bursts)]
     statistics = BurstStatistics.from_bursts(ragged, 2)
-    one = [diagnose_fit(linear_encoder(), statistics[rows], 0.01) for rows in (slice(0, 20), slice(20, 40))]
-    both = diagnose_fit(linear_encoder(), statistics, 0.01)
+    one = [judge(linear_encoder(), statistics[rows], 0.01) for rows in (slice(0, 20), slice(20, 40))]
+    both = judge(linear_encoder(), statistics, 0.01)
     assert both.whitening_loss == pytest.approx((4 * one[0].whitening_loss + 59 * one[1].whitening_loss) / 63)
 
 
 def test_chunks_and_precision_do_not_matter(monkeypatch):
     _, bursts = planar_bursts(50, 20)
     statistics = BurstStatistics.from_bursts(bursts, 2)
-    whole = diagnose_fit(linear_encoder(), statistics, 0.01)
+    whole = judge(linear_encoder(), statistics, 0.01)
     monkeypatch.setattr(_whitening, "CHUNK", 7)
-    parts = diagnose_fit(linear_encoder(), statistics, 0.01)
+    parts = judge(linear_encoder(), statistics, 0.01)
     assert parts.whitening_loss == pytest.approx(whole.whitening_loss, rel=1e-12)
     assert parts.stretch == pytest.approx(whole.stretch, rel=1e-12)
-    single = diagnose_fit(linear_encoder(dtype=torch.float32), statistics, 0.01)
+    single = judge(linear_encoder(dtype=torch.float32), statistics, 0.01)
     assert single.whitening_loss == pytest.approx(whole.whitening_loss, rel=1e-4)
 
 
 def test_in_words():
-    found = diagnose_fit(linear_encoder((1.0, 0.5)), planar_statistics(50)[1], 1.0, restarts=("folded",))
+    found = judge(linear_encoder((1.0, 0.5)), planar_statistics(50)[1], 1.0, restarts=("folded",))
     lines = str(found).splitlines()
     assert lines[0].startswith("whitening loss   0.636 (median 0.636; sampling alone leaves 0)")
     assert lines[1].startswith("local stretch    0.500 to 1.000")
@@ -156,7 +150,7 @@ def test_in_words():
     assert lines[4].startswith("WARNING          bursts are not white")
     assert "Not knowable from bursts" in str(found)
     assert all(len(line) <= 110 for line in lines)
-    assert "no fault found" in str(diagnose_fit(linear_encoder(), planar_statistics(50)[1], 1.0))
+    assert "no fault found" in str(judge(linear_encoder(), planar_statistics(50)[1], 1.0))
 
 
 def test_to_dict_and_back():
@@ -184,6 +178,7 @@ def fewer_bursts(monkeypatch):
     monkeypatch.setattr(faults, "N", 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["outliers", "crossing", "unrelated", "few_points", "curved", "large_bursts"])
 def test_a_planted_fault_is_named(name, fewer_bursts):
     """The others, and all of them on twenty seeds: ``python -m benchmarks faults``."""
@@ -247,7 +242,7 @@ def test_what_sampling_does_to_stretches(m):
     expected = np.sqrt(chi2.ppf([0.05, 0.95], m - 1) / (m - 1))
     np.testing.assert_allclose(sampled_stretch(m, 1), expected, rtol=0.05)
     _, bursts = planar_bursts(3000, m)
-    found = diagnose_fit(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), 0.01)
+    found = judge(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), 0.01)
     np.testing.assert_allclose(found.sampling_stretch, found.stretch, rtol=0.05)
     assert sampled_stretch(np.inf, 2) == (1.0, 1.0)
 
@@ -255,10 +250,10 @@ def test_what_sampling_does_to_stretches(m):
 def test_few_bursts_are_checked_as_far_as_they_go():
     _, bursts = planar_bursts(20, 40)
     statistics = BurstStatistics.from_bursts(bursts, 2)
-    clean = diagnose_fit(linear_encoder(), statistics, 0.01)
+    clean = judge(linear_encoder(), statistics, 0.01)
     assert not clean.findings and "20 bursts are too few to compare neighbours" in str(clean)
-    assert [f.name for f in diagnose_fit(linear_encoder((3.0, 3.0)), statistics, 0.01).findings] == ["scale"]
-    assert [f.name for f in diagnose_fit(linear_encoder((2.0, 0.5)), statistics, 0.01).findings] == ["poor_fit"]
+    assert [f.name for f in judge(linear_encoder((3.0, 3.0)), statistics, 0.01).findings] == ["scale"]
+    assert [f.name for f in judge(linear_encoder((2.0, 0.5)), statistics, 0.01).findings] == ["poor_fit"]
 
 
 def test_bursts_off_the_surface_are_outliers():
@@ -269,9 +264,9 @@ def test_bursts_off_the_surface_are_outliers():
     decoder.weight.data = torch.tensor(A.T)
     encoder = linear_encoder()
     encoder.bias.data.zero_()
-    assert not diagnose_fit(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
+    assert not judge(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
     bursts[[7, 70, 170, 270]] += normal
-    found = diagnose_fit(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
+    found = judge(encoder, BurstStatistics.from_bursts(bursts, 2), 0.01, decoder=decoder).findings
     assert [finding.name for finding in found] == ["outliers"]
     assert sorted(found[0].bursts) == [7, 70, 170, 270] and "off the surface" in found[0].message
 
@@ -317,6 +312,7 @@ def test_small_features_that_drown_nothing_are_left_in_peace():
         assert uneven_units(bursts, 2) is None
 
 
+@pytest.mark.slow
 def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
     data, fitted = mushroom
     calls = []
@@ -328,7 +324,7 @@ def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
 
 def test_the_round_trip_is_told_as_a_part_of_the_data(mushroom):
     data, model = mushroom
-    means = model._read_like(data.bursts)[1].means
+    means = read_like(model, data.bursts).statistics.means
     errors = np.linalg.norm(model.inverse_transform(model.transform(means)) - means, axis=1)
     errors /= np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())
     found = diagnose(model, data.bursts)
@@ -343,11 +339,12 @@ def test_tangents_that_the_fit_left_out_are_not_called_noise():
     _, bursts = planar_bursts(200, 30)
     line = nn.Linear(3, 1, dtype=torch.float64)
     statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim=1)
-    found = diagnose_fit(line, statistics, 0.01, bursts=Bursts(bursts)).findings
+    found = judge(line, statistics, 0.01, bursts=Bursts(bursts)).findings
     assert [finding.name for finding in found] == ["more_tangents"]
     assert "span 2 directions" in found[0].message and "intrinsic_dim=2" in found[0].message
 
 
+@pytest.mark.slow
 def test_moderate_noise_is_named(fewer_bursts):
     data = faults.plant("noise", 0, n_features=8)
     points = data.bursts.to_array()
@@ -357,11 +354,13 @@ def test_moderate_noise_is_named(fewer_bursts):
     assert [finding.name for finding in found.findings] == ["noise"]
 
 
+@pytest.mark.slow
 def test_clean_data_raises_no_alarm(mushroom, fewer_bursts):
     assert mushroom[1].diagnostics_.findings == ()
     assert small_fit(faults.plant("clean", 3)).diagnostics_.findings == ()
 
 
+@pytest.mark.slow
 def test_a_folded_start_is_given_up(fewer_bursts):
     data = faults.plant("clean", 0)
     with faults.bad_start("folded", only_start=False):
@@ -381,6 +380,7 @@ def test_overlap_is_seen_on_both_sides_of_a_fold():
     assert overlapping(folded, statistics, 1.0) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_circle_flattened_into_a_line_is_seen(seed):
     random = np.random.RandomState(seed)
@@ -411,6 +411,7 @@ def test_diagnose_on_its_own_and_on_other_bursts(mushroom):
 # -- trust in new points --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trust_is_uniform_on_the_same_kind_and_nil_elsewhere():
     data = faults.plant("clean", 1)
     model = small_fit(dataclasses.replace(data, bursts=data.bursts[:400]))
@@ -433,6 +434,7 @@ def test_trust_has_the_shape_of_the_points(mushroom):
 # -- null test and error bars ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_real_bursts_are_far_from_shuffled_ones(mushroom):
     data, model = mushroom
     test = shuffle_test(model, data.bursts, n_shuffles=3, random_state=0)
@@ -441,6 +443,7 @@ def test_real_bursts_are_far_from_shuffled_ones(mushroom):
     assert "p = 0.25" in str(test)
 
 
+@pytest.mark.slow
 def test_error_bars_hold_the_truth(mushroom):
     data, model = mushroom
     found = agreement(model, data.bursts, n_splits=2, random_state=0)
@@ -453,12 +456,14 @@ def test_error_bars_hold_the_truth(mushroom):
 # -- what a first user ran into --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_few_bursts_are_no_alarm():
     data = faults.plant("few", 4)
     for n in (30, 60):
         assert small_fit(dataclasses.replace(data, bursts=data.bursts[:n])).diagnostics_.findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [3, 40])
 def test_a_few_giants_are_outliers(factor, fewer_bursts):
     data = faults.plant("giants", 2)
@@ -470,6 +475,7 @@ def test_a_few_giants_are_outliers(factor, fewer_bursts):
     assert set(range(6)) <= set(found[0].bursts)
 
 
+@pytest.mark.slow
 def test_points_dealt_to_any_burst(fewer_bursts):
     data = faults.plant("dealt", 2)
     points = data.bursts.to_array()

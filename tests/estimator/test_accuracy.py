@@ -54,6 +54,7 @@ EXPERIMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_experiments_with_the_defaults(name, seed):
@@ -103,6 +104,7 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
     return total / len(weights) + decay * theta @ theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [7, 2048])
 @pytest.mark.parametrize(("k", "dim", "d"), [(2, 3, 2), (1, 2, 2), (2, 3, 3)])
 def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, chunk):
@@ -159,29 +161,34 @@ def sheet():
     return bursts, fit_plainly(bursts)
 
 
+@pytest.mark.slow
 def test_a_rigid_motion_of_the_measurements(sheet):
     bursts, Z = sheet
     moved = bursts @ random_rotation(3, 1) + np.array([5.0, -3.0, 1.0])
     assert_same_up_to_rigid_motion(fit_plainly(moved), Z, 0.06)
 
 
+@pytest.mark.slow
 def test_a_scale_of_the_measurements(sheet):
     bursts, Z = sheet
     assert_same_up_to_rigid_motion(fit_plainly(100 * bursts), Z, 0.06)
 
 
+@pytest.mark.slow
 def test_the_order_of_bursts(sheet):
     bursts, Z = sheet
     order = np.random.RandomState(1).permutation(len(bursts))
     assert_same_up_to_rigid_motion(fit_plainly(bursts[order]), Z[order], 0.06)
 
 
+@pytest.mark.slow
 def test_the_order_of_points(sheet):
     bursts, Z = sheet
     shuffled = bursts[:, np.random.RandomState(1).permutation(60)]
     assert_same_up_to_rigid_motion(fit_plainly(shuffled), Z, 0.06)
 
 
+@pytest.mark.slow
 def test_a_channel_that_says_nothing(sheet):
     bursts, Z = sheet
     assert_same_up_to_rigid_motion(fit_plainly(np.concatenate([bursts, np.ones((80, 60, 2))], axis=2)), Z, 0.06)

@@ -62,6 +62,7 @@ def test_half_precision_bursts():
     assert stress(X, model.embedding_) < 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_units_of_the_measurement(factor):
     X, bursts = planar_bursts(60, 60)

@@ -195,10 +195,10 @@ def test_without_burst_std_coordinates_are_right_up_to_scale():
 def test_burst_std_is_the_unit_of_the_coordinates(burst_std):
     """Twice the σ, twice the coordinates: it alone sets the scale."""
     _, bursts = planar_bursts(60, 30)
-    base = short_fit(tiny_loca(), bursts).embedding_
-    np.testing.assert_allclose(
-        short_fit(tiny_loca(burst_std=burst_std), bursts).embedding_, burst_std / 0.01 * base, rtol=1e-6, atol=1e-8
-    )
+    expected = burst_std / 0.01 * short_fit(tiny_loca(), bursts).embedding_
+    found = short_fit(tiny_loca(burst_std=burst_std), bursts).embedding_
+    # Rounding differs between processors and grows with the iterations: 1.4e-6 of the extent was seen.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.ptp(expected))
 
 
 @pytest.mark.parametrize("burst_std", [0, -1, 0.0, np.nan, np.inf, "1", True, [0.1]])

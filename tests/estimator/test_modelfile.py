@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import planar_bursts, planar_statistics, short_fit, tiny_loca
-from pyloca import LOCA, _files, modelfile
+from pyloca import LOCA, _atomic, modelfile
 from pyloca.errors import ModelFileError, PylocaError
 
 FITTED = [
@@ -385,7 +385,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(path, monkeypatch, 
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_files.os, step, fail)
+    monkeypatch.setattr(_atomic.os, step, fail)
     with pytest.raises(OSError, match="No space left on device"):
         fitted().save(path)
     monkeypatch.undo()
@@ -399,7 +399,7 @@ def test_an_interrupt_leaves_the_old_file_and_no_other(path, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_files.os, "fsync", interrupt)
+    monkeypatch.setattr(_atomic.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fitted().save(path)
     monkeypatch.undo()

@@ -54,7 +54,7 @@ def test_a_dead_channel_does_not_change_k():
 
 @pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi"])
 def test_k_of_the_papers_data(name):
-    data = getattr(datasets, name)()
+    data = getattr(datasets, name)(random_state=0)
     assert BurstStatistics.from_bursts(data.bursts).intrinsic_dim == data.intrinsic_dim
 
 
@@ -128,6 +128,7 @@ def test_planted_noise_is_found_and_removed():
     assert raw.without_noise(None) is raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("m", "k", "dim", "std"), [(6, 2, 17, 0.05), (20, 2, 50, 0.01), (20, 3, 50, 0.02), (100, 1, 5, 0.01)]

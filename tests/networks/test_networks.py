@@ -354,10 +354,6 @@ def test_large_blocks_are_replaced_by_their_diagonals(monkeypatch):
     torch.testing.assert_close(apply(gradient), expected, rtol=1e-4, atol=1e-5)  # single precision
 
 
-def test_an_unknown_module_has_no_preconditioner():
-    assert ModuleKernel(make_mlp()).preconditioner(make_stack(), residual_rows, 0.1) is None
-
-
 # -- start and scaling ------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,8 @@ from pyloca.paper.reproduce import FIGURES, Job, Run, holds, make_page, reproduc
 from pyloca.paper.reproduce._applied import wall_lines
 from pyloca.report import render
 
+pytestmark = pytest.mark.slow  # the fixture `done` fits every experiment
+
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):

@@ -6,19 +6,16 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
-from pyloca.plots._figures import _projection, _round_up, spread_rows
 from scipy.stats import wishart
-from torch import nn
 
-from helpers import HANG, linear_map, planar_statistics, random_model, random_rotation
+from helpers import HANG, random_rotation
 from pyloca import datasets
 from pyloca.diagnostics import Agreement, ShuffleTest
+from pyloca.paper._overview import _projection, overview
 from pyloca.paper.demo import EXAMPLES
 from pyloca.plots import (
     COLOURS,
-    overview,
     plot_distances,
     plot_ellipses,
     plot_errors,
@@ -26,9 +23,11 @@ from pyloca.plots import (
     plot_training,
     plot_whitening,
     png,
+    spread_rows,
     style,
 )
-from pyloca.selection import BurstStd, ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
+from pyloca.plots._comparison import _round_up
+from pyloca.selection import BurstStdEstimate, ComponentSelection, estimate_burst_std, estimate_intrinsic_dim
 
 SCENES = {example.name: example.scene for example in EXAMPLES}
 
@@ -40,7 +39,7 @@ def size(image):
 
 def moved_truth(name, n_bursts=80):
     """A data set, and an encoder that is perfect up to a rigid motion."""
-    data = getattr(datasets, name)(n_bursts=n_bursts)
+    data = getattr(datasets, name)(n_bursts=n_bursts, random_state=0)
     rotation = random_rotation(2, 1)
     if name == "mushroom":  # f₁ is known by heart
         return (
@@ -103,6 +102,7 @@ def test_bursts_of_a_perfect_embedding_are_round():
     assert max(patch.width / patch.height for patch in measured.patches) > 1.5
 
 
+@pytest.mark.slow
 def test_the_same_picture_has_the_same_bytes():
     data, encode = moved_truth("mushroom")
     assert png(overview(data, encode, SCENES["mushroom"])) == png(overview(data, encode, SCENES["mushroom"]))
@@ -114,7 +114,7 @@ def test_distances_of_an_exact_and_of_a_stretched_embedding(factor):
     with style():
         figure = Figure()
         axes = figure.subplots()
-        plot_distances(axes, X, factor * X, "m")
+        assert plot_distances(X, factor * X, "m", axes=axes) is figure
     pairs = axes.collections[0].get_offsets()
     assert len(pairs) == 5000
     assert pairs[:, 0].min() > 0  # no point is paired with itself
@@ -134,12 +134,13 @@ def test_style_begins_from_the_defaults_and_ends_with_the_users_settings():
         assert matplotlib.rcParams["axes.grid"]
 
 
+@pytest.mark.slow
 def test_no_pyplot_and_no_display():
     code = "import sys, pyloca.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=HANG).returncode == 0
 
 
-def test_shown_bursts_are_few_andspread_rows():
+def test_shown_bursts_are_few_and_spread():
     X = np.random.RandomState(0).uniform(size=(300, 2))
     rows = spread_rows(X, 10)
     assert len(set(rows)) == len(rows) == 10
@@ -186,6 +187,7 @@ def test_a_map_of_many_points_has_hexagons_and_few_dots_are_all_there():
     assert len(many.axes[0].collections[0].get_array()) < 20_000
 
 
+@pytest.mark.slow
 def test_values_that_are_equal_infinite_or_zero_are_drawn():
     Z = np.random.RandomState(0).normal(size=(30, 2))
     for values in (np.ones(30), np.zeros(30), np.r_[np.full(10, np.inf), np.ones(20)]):
@@ -209,27 +211,21 @@ def test_the_curve_of_sampling_is_the_law_of_the_losses():
 
 
 def test_ellipses_of_an_isometry_are_circles_of_one_size():
-    _, statistics = planar_statistics(200)
-    model = random_model()
-    model.encoder_ = nn.Linear(3, 2, dtype=torch.float64)
-    model.encoder_.weight.data = torch.tensor(np.linalg.pinv(linear_map(2, 3, 0)).T)
-    model.burst_std_, model.intrinsic_dim_ = 1.0, 2
-    figure = plot_ellipses(model, statistics)
+    Z = np.random.RandomState(0).uniform(size=(200, 2))
+    pushed = np.stack([random_rotation(2, seed) for seed in range(200)])
+    figure = plot_ellipses(Z, pushed)
     *ellipses, sigma = figure.axes[0].patches
     assert 100 <= len(ellipses) <= 120
     for ellipse in ellipses:
         assert (ellipse.width, ellipse.height) == pytest.approx((sigma.width, sigma.height))
-    model.encoder_.weight.data *= torch.tensor([[2.0], [1.0]])
-    *ellipses, sigma = plot_ellipses(model, statistics).axes[0].patches
+    *ellipses, sigma = plot_ellipses(Z, pushed * [2.0, 1.0]).axes[0].patches
     assert {round(e.width / e.height, 6) for e in ellipses} == {2.0}
     assert {round(abs(e.angle) % 180, 6) for e in ellipses} == {0.0}  # along the first coordinate
 
 
 def test_one_coordinate_has_no_ellipses():
-    model = random_model(d=1)
-    model.burst_std_, model.intrinsic_dim_ = 1.0, 1
     with pytest.raises(ValueError, match="needs at least 2 coordinates"):
-        plot_ellipses(model, planar_statistics(50, k=1)[1])
+        plot_ellipses(np.zeros((50, 1)), np.ones((50, 1, 1)))
 
 
 def test_a_restart_is_marked():
@@ -252,11 +248,12 @@ def test_training_lines_end_with_their_stage():
 
 
 def test_one_distance_has_a_picture_around_it():
-    axes = BurstStd(0.01, np.inf, True, np.array([0.01])).plot().axes[0]
+    axes = BurstStdEstimate(0.01, np.inf, True, np.array([0.01])).plot().axes[0]
     low, high = axes.get_xlim()
     assert 0.005 < low < 0.01 < high < 0.02 and axes.get_title("left") == "σ = 0.01, from a single distance"
 
 
+@pytest.mark.slow
 def test_choices_have_pictures():
     bursts = datasets.wifi(60, random_state=0).bursts
     random = np.random.RandomState(0)

@@ -27,6 +27,8 @@ DRIVER = shutil.which("chromedriver")
 if not (BROWSER and DRIVER):
     pytest.skip("no chromium and chromedriver: THE PAGE TESTS WERE SKIPPED", allow_module_level=True)
 
+pytestmark = pytest.mark.slow  # a browser is started and driven
+
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

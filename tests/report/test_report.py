@@ -231,6 +231,7 @@ def test_the_page_of_a_model_says_all_that_is_known(page, fitted):
     assert "8 of them were held out" in page.sections[1].paragraphs[-1]
 
 
+@pytest.mark.slow
 def test_the_worst_bursts_are_the_worst(fitted):
     model, bursts = fitted
     broken = bursts.copy()
@@ -242,12 +243,14 @@ def test_the_worst_bursts_are_the_worst(fitted):
     assert table.rows[0][0] == "17"
 
 
+@pytest.mark.slow
 def test_other_data_is_called_other_data(fitted):
     model, bursts = fitted
     words = " ".join(user_report(model, bursts[:50]).sections[1].paragraphs)
     assert "not the bursts that the model was fitted to" in words
 
 
+@pytest.mark.slow
 def test_a_collapsed_burst_is_drawn_and_not_fatal(fitted):
     model, bursts = fitted
     statistics = BurstStatistics.from_bursts(bursts, 2)
@@ -268,6 +271,7 @@ def test_labels_must_be_as_many_as_bursts(fitted):
         user_report(*fitted, labels=["a", "b", "c"])
 
 
+@pytest.mark.slow
 def test_one_and_four_coordinates():
     for d in (1, 4):
         random = np.random.RandomState(0)
@@ -281,6 +285,7 @@ def test_one_and_four_coordinates():
         assert render(found)
 
 
+@pytest.mark.slow
 def test_many_bursts_make_a_small_page():
     model = short_fit(tiny_loca(burst_std=1.0), smooth_statistics()[1])
     _, many = smooth_statistics(200_000)
@@ -308,6 +313,7 @@ def run(*arguments):
     return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="pyloca")
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page(folder, tmp_path):
     out = tmp_path / "r.html"
     options = ("-o", out, "--labels", folder / "labels.txt", "--title", "<b>Mine</b>", "--json")
@@ -356,6 +362,7 @@ def test_a_page_never_replaces_data_or_model(folder, tmp_path):
         assert (folder / name).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_without_jinja_the_extra_is_named(folder, tmp_path):
     code = "import sys; sys.modules['jinja2'] = None; from pyloca.cli import main; main()"
     command = [sys.executable, "-c", code, "report", "m", "b", "-o", str(tmp_path / "r.html")]

@@ -1,9 +1,11 @@
 """An interrupted fit goes on where it was: in Python by an exception, from the shell by real signals."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ import torch
 
 from helpers import HANG, RUN_PYLOCA, planar_bursts
 from pyloca import LOCA, ModelFileError, TrustWarning
+from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
-from pyloca.solvers import _checkpoint, _paper
+from pyloca.solvers import CheckpointFile, Problem, _checkpoint, _fast, _paper
+from pyloca.solvers._checkpoint import State
 
 
 def interrupt(stage, iteration):
@@ -35,9 +39,69 @@ def fit_twice(path, bursts, callback, **options):
     return LOCA(2, **options), LOCA(2, **options).fit(bursts, checkpoint=path)
 
 
+# -- the file ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Sample(State):
+    n: int = 0
+    x: float = 0.0
+    name: str = ""
+    words: tuple[str, ...] = ()
+    weights: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    same: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    parts: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
+def header(path):
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["pyloca-checkpoint"])
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_every_field_of_a_state_comes_back(filled, tmp_path):
+    weights = torch.randn(3, dtype=torch.float64)
+    parts = {"0.weight": torch.randn(2, 2), "0.bias": torch.tensor(1.5)}
+    state = Sample(3, np.inf, "a", ("b", "c"), weights, weights, torch.arange(2), parts) if filled else Sample()
+    file = CheckpointFile(tmp_path / "c", {})
+    file.keep(state, [{"stage": "s", "iteration": 1}])
+    file.write()
+    found = Sample()
+    assert file.read(found) == [{"stage": "s", "iteration": 1}]
+    for name in ("n", "x", "name", "words"):
+        assert getattr(found, name) == getattr(state, name)
+        assert type(getattr(found, name)) is type(getattr(state, name))
+    for name in ("weights", "same", "rows"):
+        assert getattr(found, name).dtype == getattr(state, name).dtype
+        assert torch.equal(getattr(found, name), getattr(state, name))
+    assert found.parts.keys() == state.parts.keys()
+    assert all(torch.equal(found.parts[key], state.parts[key]) for key in state.parts)
+
+
+def test_a_state_with_a_field_missing_is_refused(tmp_path):
+    file = CheckpointFile(tmp_path / "c", {})
+    file.keep(State(), [])
+    file.write()
+    with pytest.raises(ModelFileError, match=r"not a checkpoint of pyloca \('n'\)"):
+        file.read(Sample())
+
+
+@pytest.mark.parametrize(("solver", "kind"), [("fast", _fast.FastState), ("paper", _paper.PaperState)])
+@pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")
+def test_the_file_holds_the_fields_of_the_state_and_no_others(solver, kind, tmp_path):
+    _, bursts = planar_bursts(30, 10)
+    options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (5,), "solver": solver}
+    LOCA(2, max_iter=300 if solver == "fast" else 3, **options).fit(bursts, checkpoint=tmp_path / "c")
+    tensors = {name.partition(".")[0] for name in safetensors.numpy.load_file(tmp_path / "c")}
+    assert tensors | header(tmp_path / "c")["state"].keys() == {f.name for f in fields(kind)}
+
+
 # -- the fast solver --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["whiten", "decode"])
 def test_a_resumed_fit_is_as_good(stage, tmp_path):
     X, bursts = planar_bursts(200, 30)
@@ -52,6 +116,7 @@ def test_a_resumed_fit_is_as_good(stage, tmp_path):
     assert np.all(np.diff([record["seconds"] for record in resumed.history_]) > 0)
 
 
+@pytest.mark.slow
 def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     """Stages on a subset, then a finish on all."""
     monkeypatch.setattr("pyloca.solvers._descent.STAGED_BURSTS", 100)
@@ -60,6 +125,54 @@ def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     assert stress(X, resumed.embedding_) < 1e-4
 
 
+@pytest.mark.parametrize("better", [0, 1])
+@pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # every encoder is said to be folded
+def test_a_second_start_is_resumed_with_what_the_first_left(better, monkeypatch, tmp_path):
+    """Causes of restarts, the encoder that was given up (it may be the best), and no alignment made twice."""
+    monkeypatch.setattr(_fast, "embedding_fault", lambda *given: "folded")
+    monkeypatch.setattr(_fast, "STARTS", _fast.STARTS[:2])
+    monkeypatch.setattr(_fast, "MAX_ITER", 800)  # too few for two starts if each did not have its own budget
+    descend, made = _fast.Descent.descend, []
+
+    def scored(self, task, *, resumed=False):
+        descend(self, task, resumed=resumed)
+        if task.name == "whiten":
+            self.state.best_score = float(len(self.state.restarts) != better)
+
+    align = _fast.align
+    monkeypatch.setattr(_fast.Descent, "descend", scored)
+    monkeypatch.setattr(_fast, "align", lambda *given, **options: made.append(options) or align(*given, **options))
+    _, bursts = planar_bursts(100, 30)
+    options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
+
+    def second_start(record):
+        records.append(record["stage"])
+        if any(stage.startswith("restart") for stage in records) and record["stage"] == "whiten":
+            raise KeyboardInterrupt
+
+    records = []
+    with pytest.raises(KeyboardInterrupt):
+        LOCA(2, **options, callbacks=[second_start]).fit(bursts, checkpoint=tmp_path / "c")
+    assert len(made) == 2
+    kept = safetensors.numpy.load_file(tmp_path / "c")["encoder"]
+    resumed = LOCA(2, **options).fit(bursts, checkpoint=tmp_path / "c")
+    assert len(made) == 2
+    assert resumed.diagnostics_.restarts == ("folded",)
+    assert resumed.converged_ and resumed.n_iter_ > 800
+    first = torch.cat([resumed.encoder_.network.layers[0].weight, resumed.encoder_.network.layers[0].bias[:, None]], 1)
+    is_first = np.array_equal(first.detach().numpy().ravel(), kept[: first.numel()])
+    assert is_first == (better == 0)
+
+
+def test_a_folded_alignment_is_still_known_after_an_interruption(monkeypatch, tmp_path):
+    fractions = iter([1.0, 0.0])
+    monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))
+    _, resumed = fit_twice(tmp_path / "c", planar_bursts(100, 30)[1], interrupt("whiten", 0))
+    assert resumed.diagnostics_.restarts == ("folded",)
+    assert [r["stage"] for r in resumed.history_].count("restart: folded") == 1
+
+
+@pytest.mark.slow
 def test_a_fit_that_max_iter_ended_goes_on_with_more(tmp_path):
     _, bursts = planar_bursts(100, 30)
     options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
@@ -138,11 +251,58 @@ def test_other_settings_are_refused(options, message, kept):
     assert path.exists()
 
 
-@pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b[::-1], lambda b: b * [1, 1, 1.01]])
+def rotated(bursts):
+    turn = np.linalg.qr(np.random.RandomState(0).standard_normal((3, 3)))[0]
+    return bursts @ turn
+
+
+CHANGES = {
+    "another order of bursts": lambda b: b[::-1],
+    "another unit": lambda b: b * [1, 1, 1.01],
+    "columns swapped": lambda b: b[:, :, [1, 0, 2]],
+    "a column negated": lambda b: b * [1, 1, -1],
+    "rotated": rotated,
+    "one number": lambda b: b + 1e-12 * (np.arange(b.size).reshape(b.shape) == 7),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_other_data_is_refused(change, kept):
     path, bursts = kept
-    with pytest.raises(ModelFileError, match="is of another fit"):
-        LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(change(bursts), checkpoint=path)
+    with pytest.raises(ModelFileError, match=r"it was written for other data \(digest [0-9a-f]{12}…, now [0-9a-f]"):
+        LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(CHANGES[change](bursts), checkpoint=path)
+
+
+@pytest.mark.parametrize("part", ["means", "tangents", "counts", "train", "validation"])
+def test_each_part_of_the_data_is_in_the_digest(part):
+    statistics = BurstStatistics.from_bursts(planar_bursts(20, 10)[1], 2)
+    settings = dict.fromkeys(field.name for field in fields(Problem))
+    settings |= {"burst_std": 1.0, "hidden_layers": (), "train": np.arange(15), "validation": np.arange(15, 20)}
+    problem = Problem(**settings | {"statistics": statistics})
+    if part in {"train", "validation"}:
+        other = replace(problem, **{part: getattr(problem, part)[::-1]})
+    else:
+        values = getattr(statistics, part).copy()
+        values[3] += 1
+        other = replace(problem, statistics=replace(statistics, **{part: values}))
+    assert other.facts()["data"] != problem.facts()["data"]
+    assert {**other.facts(), "data": ""} == {**problem.facts(), "data": ""}
+    assert len(replace(problem, validation=np.arange(0)).facts()["data"]) == 64
+
+
+def test_fewer_bursts_are_refused_by_number(kept):
+    path, bursts = kept
+    with pytest.raises(ModelFileError, match="it was written for another fit: N was 60 and is 59"):
+        LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(bursts[:-1], checkpoint=path)
+
+
+def test_another_version_is_refused(kept, tmp_path):
+    _, bursts = kept
+    content = {"version": 1, "facts": {}, "stage": "whiten", "numbers": {}, "history": []}  # as version 1 was
+    tensors = {"theta": np.zeros(2)}
+    (tmp_path / "c").write_bytes(safetensors.numpy.save(tensors, {"pyloca-checkpoint": json.dumps(content)}))
+    with pytest.raises(ModelFileError, match="checkpoint format version 1; this pyloca reads version 2"):
+        LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(bursts, checkpoint=tmp_path / "c")
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", safetensors.numpy.save({"a": np.zeros(2)})])
@@ -160,6 +320,7 @@ def test_a_checkpoint_needs_a_seed(tmp_path):
 # -- signals ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "Interrupted."), ("SIGTERM", 143, "Terminated.")])
 def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):

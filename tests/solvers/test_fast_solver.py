@@ -21,7 +21,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, pushforward
-from pyloca.solvers import _descent
+from pyloca.solvers import _descent, _fast
 
 # -- the fast solver: a whole fit -------------------------------------------------------------------------------
 
@@ -66,6 +66,7 @@ def losses(model, stage):
     return [record["validation_loss"] for record in model.history_ if record["stage"] == stage]
 
 
+@pytest.mark.slow
 def test_the_mushroom_is_found(mushroom_fit):
     data, model = mushroom_fit
     assert model.converged_
@@ -75,12 +76,14 @@ def test_the_mushroom_is_found(mushroom_fit):
     assert model.diagnostics_.warnings == ()
 
 
+@pytest.mark.slow
 def test_the_embedding_of_the_training_bursts_is_centred(mushroom_fit):
     data, model = mushroom_fit
     train = np.setdiff1d(np.arange(len(data.bursts)), model.validation_indices_)
     np.testing.assert_allclose(model.embedding_[train].mean(axis=0), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_best_held_out_weights_are_restored(mushroom_fit):
     data, model = mushroom_fit
     statistics = BurstStatistics.from_bursts(data.bursts, 2)
@@ -90,6 +93,7 @@ def test_the_best_held_out_weights_are_restored(mushroom_fit):
     assert decoding_score(model, statistics) == pytest.approx(min(decode), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_stage_that_gains_nothing_is_undone():
     """Planes need no lower decay: the stage that tries one only loses, and its weights must not come out."""
     lost = 0
@@ -112,6 +116,7 @@ def test_a_stage_that_gains_nothing_is_undone():
     assert lost > 0  # otherwise this shows nothing
 
 
+@pytest.mark.slow
 def test_history_tells_the_whole_story(mushroom_fit):
     _, model = mushroom_fit
     stages = [record["stage"] for record in model.history_]
@@ -126,6 +131,7 @@ def test_history_tells_the_whole_story(mushroom_fit):
         assert all(np.isfinite(value) for name, value in record.items() if name != "stage")
 
 
+@pytest.mark.slow
 def test_the_decay_is_lowered_stage_by_stage(mushroom_fit):
     _, model = mushroom_fit
     for stage in ("whiten", "decode"):
@@ -152,6 +158,7 @@ def test_a_linear_measurement_without_noise_is_solved_to_rounding():
     np.testing.assert_allclose(model.inverse_transform(model.embedding_), statistics.means, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_curved_surface_needs_more_components_than_tangents():
     """A cap of the unit sphere through its projection: k = D = 2, d = 3."""
     random = np.random.RandomState(0)
@@ -203,6 +210,7 @@ def test_all_bursts_are_trained_on_when_none_are_held_out():
     assert stress(X, model.embedding_) < 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["sigmoid", "softplus", "elu", "leaky_relu"])
 def test_every_activation_trains(activation):
     X, bursts = planar_bursts(60, 100)
@@ -216,6 +224,7 @@ def own_modules(seed=0):
     return encoder, nn.Sequential(nn.Linear(2, 20), nn.Tanh(), nn.Linear(20, 3))
 
 
+@pytest.mark.slow
 def test_modules_of_your_own_are_trained_as_copies():
     X, statistics = smooth_statistics(100)
     encoder, decoder = own_modules()
@@ -231,6 +240,7 @@ def test_modules_of_your_own_are_trained_as_copies():
     np.testing.assert_allclose(model.inverse_transform(model.embedding_), statistics.means, atol=0.1)
 
 
+@pytest.mark.slow
 def test_a_module_of_your_own_starts_from_the_alignment():
     """The first stage must bring it near the aligned picture: from random weights the whitening may end in a fold."""
     _, statistics = smooth_statistics()
@@ -242,8 +252,9 @@ def test_a_module_of_your_own_starts_from_the_alignment():
         assert fit[-1] < 0.5
 
 
+@pytest.mark.slow
 def test_a_module_of_your_own_like_ours_gives_the_same_model():
-    """An MLP in disguise goes through torch.func, without preconditioner: the loss that it reports is the same one."""
+    """An MLP in disguise goes through torch.func, by diagonals only: the loss that it reports is the same one."""
 
     class Disguised(nn.Module):
         def __init__(self):
@@ -255,7 +266,8 @@ def test_a_module_of_your_own_like_ours_gives_the_same_model():
             return self.inner(x)
 
     _, bursts = planar_bursts(60, 30)
-    model = short_fit(tiny_loca(encoder=Disguised(), max_iter=300), bursts)
+    with pytest.warns(UserWarning, match="encoder: 3 × Linear"):  # which the MLP does not call as modules
+        model = short_fit(tiny_loca(encoder=Disguised(), max_iter=300), bursts)
     statistics = BurstStatistics.from_bursts(bursts, 2)
     assert min(losses(model, "whiten")) == pytest.approx(whitening_score(model, statistics), rel=1e-9)
 
@@ -289,6 +301,17 @@ def test_a_callback_stops_the_training(stage):
     assert stress(X, model.embedding_) < (5e-2 if stage == "fit encoder" else 5e-3)
 
 
+def test_a_callback_may_stop_at_a_restart_before_anything_is_trained(monkeypatch):
+    fractions = iter([1.0, 0.0])
+    monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))
+    model = short_fit(
+        tiny_loca(callbacks=[lambda record: record["stage"] == "restart: folded"]), planar_bursts(60, 30)[1]
+    )
+    assert not model.converged_
+    assert model.diagnostics_.restarts == ("folded",)
+    assert np.isfinite(model.embedding_).all()
+
+
 def test_a_stop_in_the_middle_leaves_the_best_weights():
     _, bursts = planar_bursts(60, 12)
     statistics = BurstStatistics.from_bursts(bursts, 2)
@@ -313,6 +336,7 @@ def test_an_error_in_a_callback_is_the_users():
         tiny_loca(callbacks=[fail]).fit(planar_bursts(40, 20)[1])
 
 
+@pytest.mark.slow
 def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
     monkeypatch.setattr(_descent, "STAGED_BURSTS", 60)
     X, bursts = planar_bursts(150, 30)
@@ -338,6 +362,7 @@ def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
         tiny_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
 
 
+@pytest.mark.slow
 def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
     """The held-out score stands still then, for it counts them as merely bad."""
 

@@ -54,7 +54,7 @@ def test_epochs_alternate_between_the_losses(monkeypatch):
 
         def spy(self, batch, name=name, loss=loss):
             if torch.is_grad_enabled():  # not the look at the held-out bursts
-                seen.append((self.epoch, name))
+                seen.append((self.state.epoch, name))
             return loss(self, batch)
 
         monkeypatch.setattr(_PaperSolver, name, spy)
@@ -151,13 +151,13 @@ def test_each_rate_starts_from_the_best_weights(monkeypatch):
     starts, at_epoch = [], {}
     stage, epoch = _PaperSolver._stage, _PaperSolver._epoch
 
-    def spy_stage(self, at, best):
-        starts.append((at.rate, weights(self._networks())))
-        stage(self, at, best)
+    def spy_stage(self):
+        starts.append((self.state.rate, weights(self.networks)))
+        stage(self)
 
     def spy_epoch(self, optimizer, *, whitening):
         out = epoch(self, optimizer, whitening=whitening)
-        at_epoch[self.epoch + 1] = weights(self._networks()), optimizer.param_groups[0]["lr"]
+        at_epoch[self.state.epoch + 1] = weights(self.networks), optimizer.param_groups[0]["lr"]
         return out
 
     monkeypatch.setattr(_PaperSolver, "_stage", spy_stage)
@@ -273,6 +273,7 @@ def test_a_callback_stops_the_training(monkeypatch):
     assert np.isfinite(model.inverse_transform(model.embedding_)).all()
 
 
+@pytest.mark.slow
 def test_it_learns(monkeypatch):
     """Some hundred epochs are too few to finish and enough to see that the way is down."""
     monkeypatch.setattr(_paper, "LEARNING_RATES", (1e-2,))
@@ -293,12 +294,12 @@ def spoil(monkeypatch, bad_epochs):
     epoch = _PaperSolver._epoch
 
     def spoiled(self, optimizer, *, whitening):
-        seen[self.epoch] = weights(self._networks()), optimizer.param_groups[0]["lr"]
+        seen[self.state.epoch] = weights(self.networks), optimizer.param_groups[0]["lr"]
         loss = epoch(self, optimizer, whitening=whitening)
-        if self.epoch not in bad_epochs:
+        if self.state.epoch not in bad_epochs:
             return loss
         with torch.no_grad():
-            for p in self._networks().parameters():
+            for p in self.networks.parameters():
                 p.fill_(torch.nan)
         return float("nan")
 

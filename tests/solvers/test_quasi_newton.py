@@ -6,7 +6,8 @@ import scipy.optimize
 import torch
 
 from pyloca.errors import ConvergenceError
-from pyloca.solvers._quasi_newton import LBFGS, _Memory
+from pyloca.solvers import LBFGS, minimize
+from pyloca.solvers._quasi_newton import _Memory
 
 
 def quadratic(condition=1e4, dim=40, seed=0):
@@ -169,3 +170,49 @@ def test_directions_are_those_of_the_two_loop_recursion(preconditioned):
         assert optimizer.step()
         pairs.append((optimizer.theta - theta, optimizer.gradient - gradient))
         theta, gradient = optimizer.theta, optimizer.gradient
+
+
+# -- minimize ---------------------------------------------------------------------------------------------------
+
+
+def test_minimize_finds_the_minimum_and_leaves_the_start_alone():
+    function, A, minimum = quadratic()
+    start = torch.ones(40, dtype=torch.float64)
+    found = minimize(function, start, max_iter=500, tol=0)
+    np.testing.assert_allclose(found.theta, minimum, atol=1e-5)
+    assert found.value == function(found.theta)[0]
+    assert torch.equal(start, torch.ones(40, dtype=torch.float64))
+    inverse = torch.linalg.inv(A)
+    helped = minimize(function, start, max_iter=500, tol=0, preconditioner=lambda q: inverse @ q)
+    np.testing.assert_allclose(helped.theta, minimum, atol=1e-5)
+    assert helped.n_iter < 0.3 * found.n_iter
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 7, 20])
+def test_minimize_takes_max_iter_steps_and_looks_at_every_fifth(max_iter):
+    start = torch.full((20,), 0.5, dtype=torch.float64)
+    found = minimize(rosenbrock, start, max_iter=max_iter, tol=0, check_every=5)
+    optimizer = LBFGS(rosenbrock, start)
+    values = [optimizer.value]
+    for _ in range(max_iter):
+        optimizer.step()
+        values.append(optimizer.value)
+    assert found.n_iter == max_iter
+    assert torch.equal(found.theta, optimizer.theta)
+    assert found.history == values[::5]
+
+
+@pytest.mark.parametrize("level", [0.0, -1e6, 1e6])
+def test_minimize_ends_when_the_gain_is_a_small_part_of_the_value(level):
+    """Also of a negative value; without a value to compare with it goes on until there is no step."""
+
+    def function(x):
+        value, gradient = rosenbrock(x)
+        return value + level, gradient
+
+    start = torch.full((20,), 0.5, dtype=torch.float64)
+    found = minimize(function, start, max_iter=1000, tol=1e-3, check_every=5)
+    if level == 0:
+        np.testing.assert_allclose(found.theta, 1, atol=1e-3)
+    else:
+        assert found.n_iter == 5

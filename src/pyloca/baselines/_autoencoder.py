@@ -18,13 +18,13 @@ from pyloca.baselines._kernels import Euclidean, max_min, slabs
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import ACTIVATIONS, MLP, Standardized, apply_rows, initialize
 from pyloca.objectives import compressed_points
-from pyloca.solvers import LBFGS
+from pyloca.solvers import minimize
 
 __all__ = ["Autoencoder"]
 
 Array = NDArray[np.float64]
 
-TOL = 1e-3  # training ends when fifty steps lower the loss by less than this part of it
+TOL, CHECK_EVERY = 1e-3, 50  # training ends when that many steps lower the loss by no more than this part of it
 
 
 class Autoencoder(Baseline):
@@ -163,13 +163,7 @@ def _train(network: torch.nn.Module, points: torch.Tensor, max_iter: int) -> tup
         value = (network(points) - points).square().mean()
         return float(value.detach()), parameters_to_vector(torch.autograd.grad(value, parameters)).detach()
 
-    optimizer = LBFGS(loss, parameters_to_vector(parameters).detach())
-    before, n_iter = optimizer.value, 0
-    while n_iter < max_iter and optimizer.step():
-        n_iter += 1
-        if n_iter % 50 == 0:
-            if before - optimizer.value < TOL * before:
-                break
-            before = optimizer.value
-    vector_to_parameters(optimizer.theta, parameters)
-    return optimizer.value, n_iter
+    start = parameters_to_vector(parameters).detach()
+    found = minimize(loss, start, max_iter=max_iter, tol=TOL, check_every=CHECK_EVERY)
+    vector_to_parameters(found.theta, parameters)
+    return found.value, found.n_iter

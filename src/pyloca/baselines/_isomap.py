@@ -13,14 +13,14 @@ from pyloca.baselines._base import BurstBaseline
 from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import positive_signs
 from pyloca.geometry import BurstGraph, BurstStatistics, connected_graph
-from pyloca.solvers import LBFGS
+from pyloca.solvers import minimize
 
 __all__ = ["IntrinsicIsomap"]
 
 Array = NDArray[np.float64]
 
 LANDMARKS = 500
-TOL = 1e-9  # the refinement ends when ten steps lower the stress by less than this part of it
+TOL = 1e-9  # the refinement ends when ten steps lower the stress by no more than this part of it
 
 
 class IntrinsicIsomap(HarmonicExtension, BurstBaseline):
@@ -130,13 +130,8 @@ def match_edges(
         ratio = np.divide(residual, norm, out=np.zeros_like(norm), where=norm > 0)
         return value, torch.from_numpy(edges.divergence(ratio[:, None] * difference).ravel())
 
-    optimizer = LBFGS(loss, torch.from_numpy(start.ravel()))
-    optimizer.preconditioner = lambda q: torch.from_numpy(solve(q.numpy().reshape(shape)).ravel())
-    before, n_iter = optimizer.value, 0
-    while n_iter < max_iter and optimizer.step():
-        n_iter += 1
-        if n_iter % 10 == 0:
-            if before - optimizer.value <= TOL * before:
-                break
-            before = optimizer.value
-    return optimizer.theta.numpy().reshape(shape), n_iter
+    def precondition(q: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(solve(q.numpy().reshape(shape)).ravel())
+
+    found = minimize(loss, torch.from_numpy(start.ravel()), max_iter=max_iter, tol=TOL, preconditioner=precondition)
+    return found.theta.numpy().reshape(shape), found.n_iter

@@ -18,13 +18,13 @@ from pyloca.baselines._extension import HarmonicExtension
 from pyloca.baselines._kernels import EDGES, Euclidean, Metric, gaussian_kernel, laplacian_solver, max_min, strongest
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, JointMahalanobis, refuse_pieces
-from pyloca.solvers import LBFGS
+from pyloca.solvers import minimize
 
 __all__ = ["RiemannianRelaxation", "dual_metric", "laplacian", "relaxation_loss"]
 
 Array = NDArray[np.float64]
 
-TOL = 1e-6  # the relaxation ends when ten steps lower the loss by less than this part of it
+TOL = 1e-6  # the relaxation ends when ten steps lower the loss by no more than this part of it
 
 
 class RiemannianRelaxation(HarmonicExtension, Baseline):
@@ -199,14 +199,9 @@ def relax(generator: sp.csr_matrix, start: Array, k: int, max_iter: int) -> tupl
         value, gradient = relaxation_loss(generator, theta.numpy().reshape(shape), k)
         return value, torch.from_numpy(gradient.ravel())
 
-    optimizer = LBFGS(loss, torch.from_numpy(start.ravel()))
-    optimizer.preconditioner = lambda q: torch.from_numpy(solve(q.numpy().reshape(shape)).ravel())
-    history, n_iter = [optimizer.value], 0
-    while n_iter < max_iter and optimizer.step():
-        n_iter += 1
-        if n_iter % 10 == 0:
-            history.append(optimizer.value)
-            if history[-2] - history[-1] <= TOL * history[-2]:
-                break
-    z = optimizer.theta.numpy().reshape(shape)
-    return z - z.mean(axis=0), history, n_iter
+    def precondition(q: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(solve(q.numpy().reshape(shape)).ravel())
+
+    found = minimize(loss, torch.from_numpy(start.ravel()), max_iter=max_iter, tol=TOL, preconditioner=precondition)
+    z = found.theta.numpy().reshape(shape)
+    return z - z.mean(axis=0), found.history, found.n_iter

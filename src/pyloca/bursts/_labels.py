@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = [
     "Units",
     "as_labels",
     "burst_name",
+    "check_choice",
     "check_feature_names",
     "check_ids",
     "check_units",
@@ -37,7 +39,7 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
     """Ids of N bursts as an array (N,) of int64 or of text; none is missing and no two are alike."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise BurstError(f"ids must be a sequence of {n_bursts} labels; got {ids!r}.")
-    if np.ndim(ids) != 1 if isinstance(ids, np.ndarray) else False:
+    if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise BurstError(f"ids has shape {np.shape(ids)}; expected ({n_bursts},), one label per burst.")
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if len(values) != n_bursts:
@@ -57,15 +59,18 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
 
 def missing_at(values: Labels) -> int | None:
     """Position of the first label that is none: None, NaN, NaT, masked, or empty text."""
-    if isinstance(values, np.ndarray):
-        if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-            return int(np.argmax(np.ma.getmaskarray(values)))
-        if values.dtype.kind in "iub":
-            return None
-        if values.dtype.kind in "fcmM":
-            bad = ~np.isfinite(values)
-            return int(np.argmax(bad)) if bad.any() else None
-    return next((place for place, value in enumerate(values) if _is_missing(value)), None)
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        bad = np.ma.getmaskarray(values)
+    elif kind and kind in "iub":
+        return None
+    elif kind and kind in "fcmM":
+        bad = ~np.isfinite(values)
+    elif kind == "U":
+        bad = np.strings.str_len(np.strings.strip(values)) == 0
+    else:
+        bad = np.array([_is_missing(value) for value in values], dtype=bool)
+    return int(np.argmax(bad)) if bad.any() else None
 
 
 def _is_missing(value: Any) -> bool:
@@ -81,21 +86,12 @@ def _is_missing(value: Any) -> bool:
 
 def as_labels(values: Labels) -> NDArray[Any]:
     """Labels as int64 when all are integers, else as text (``str`` of each): neither needs pickle in a file."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
-        return np.array(values)
-    if not all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in _kinds(values)):
-        return np.array([_text(value) for value in values], dtype=np.str_)
-    try:
-        return np.array([int(value) for value in values] if not isinstance(values, np.ndarray) else values).astype(
-            np.int64, casting="safe"
-        )
-    except (TypeError, OverflowError):  # larger than int64
-        return np.array([str(value) for value in values], dtype=np.str_)
-
-
-def _kinds(values: Labels) -> Iterable[Any]:
-    """One value of each kind suffices for a plain array."""
-    return values[:1] if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iU":
+        return np.array(values, dtype=np.int64 if values.dtype.kind == "i" else None)
+    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+        with suppress(OverflowError):  # what is larger than int64 becomes text
+            return np.array([int(value) for value in values], dtype=np.int64)
+    return np.array([_text(value) for value in values], dtype=np.str_)
 
 
 def _text(value: Any) -> str:
@@ -151,6 +147,44 @@ def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) ->
     if len(out) != n_features:
         raise BurstError(f"units has {len(out)} units and the bursts have D = {n_features} features.")
     return tuple(str(unit) for unit in out) if any(out) else None
+
+
+# -- columns of a table -----------------------------------------------------------------------------------------
+
+
+def check_unique_columns(names: Sequence[str]) -> None:
+    """Refuse a table in which two columns have the same name."""
+    if len(set(names)) < len(names):
+        raise BurstError(f"two columns have one name: {', '.join(names)}.")
+
+
+def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:
+    """Refuse a bare name in place of a sequence, and a column that is both asked for and excluded."""
+    for name, given in (("columns", columns), ("exclude", exclude)):
+        if isinstance(given, str):
+            raise TypeError(f"{name} must be a sequence of names; got {given!r}. Pass [{given!r}].")
+    both = [name for name in columns or () if name in exclude]
+    if both:
+        raise ValueError(f"columns and exclude both name {both[0]!r}.")
+
+
+def choose_columns(
+    names: Sequence[str], label: str, columns: Sequence[str] | None, exclude: Sequence[str]
+) -> list[str]:
+    """The columns of measurements: those asked for, in that order, or all but `label`; without the excluded ones."""
+    check_choice(columns, exclude)
+    missing = [name for name in [*(columns or ()), *exclude] if name not in names]
+    if missing:
+        raise BurstError(
+            f"there is no column {', '.join(map(repr, missing))} in the table; it has {', '.join(names) or 'none'}."
+        )
+    if columns is not None and label in columns:
+        raise BurstError(f"columns names {label!r}, which holds the ids of the bursts and is not a measurement.")
+    chosen = [name for name in names if name != label] if columns is None else list(columns)
+    chosen = [name for name in chosen if name not in exclude]
+    if not chosen:
+        raise BurstError(f"there is no column of measurements beside {label!r}.")
+    return chosen
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

@@ -40,4 +40,4 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     ()
     """
     seen = read_like(model, bursts)
-    return judge(seen.encoder, seen.decoder, seen.statistics, model.burst_std_, bursts=seen.bursts)
+    return judge(seen.encoder, seen.statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)

@@ -73,7 +73,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     device : str or torch.device, default="auto"
         "auto" is CUDA when present, else MPS (paper solver only: it has no float64), else the CPU.
     verbose : int, default=0
-        1 shows a progress bar on a terminal, log lines elsewhere.
+        1 shows a progress bar on a terminal and in a notebook, log lines elsewhere (logger "pyloca", level INFO).
     callbacks : sequence of callables
         Each is called with a record (a dict) at every check of the training, and stops it by returning True.
 

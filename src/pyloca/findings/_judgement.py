@@ -21,11 +21,11 @@ Array = NDArray[np.float64]
 
 def judge(
     encoder: nn.Module,
-    decoder: nn.Module,
     statistics: BurstStatistics,
     burst_std: float,
     held_out: NDArray[np.int64] | None = None,
     *,
+    decoder: nn.Module | None = None,
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
 ) -> Diagnostics:
@@ -37,7 +37,7 @@ def judge(
     rows = np.arange(len(statistics)) if held_out is None else held_out
     seen = white[rows]
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
-    errors = round_trip_errors(decoder, statistics.means, white.embedding)
+    errors = None if decoder is None else round_trip_errors(decoder, statistics.means, white.embedding)
     fit = Fit(statistics, burst_std, encoder, white, bursts, errors)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
@@ -46,13 +46,13 @@ def judge(
         stretch=(float(low), float(high)),
         findings=find_causes(fit),
         restarts=restarts,
-        round_trip=(float(np.median(errors[rows])), float(errors[rows].max())),
+        round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
         sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
         gap=largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         losses=white.losses,
         p_values=white.p_values,
         conditions=white.conditions,
-        errors=errors,
+        errors=np.empty(0) if errors is None else errors,
         ids=statistics.ids,
     )
 

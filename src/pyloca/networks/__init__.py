@@ -1,10 +1,12 @@
 """Encoder and decoder networks, and how tangents are pushed through them."""
 
-from pyloca.networks._kernel import MLPKernel, ModuleKernel, PushforwardKernel, initialize, make_kernel
+from pyloca.networks._kernel import MLPKernel, PushforwardKernel, initialize
 from pyloca.networks._mlp import ACTIVATIONS, MLP
+from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_without_blocks
 from pyloca.networks._pushforward import pushforward
 from pyloca.networks._rows import apply_rows, jacobian_rows
 from pyloca.networks._standardized import Standardized, in_units
+from pyloca.networks._start import start_like_ours
 
 __all__ = [
     "ACTIVATIONS",
@@ -19,4 +21,6 @@ __all__ = [
     "jacobian_rows",
     "make_kernel",
     "pushforward",
+    "start_like_ours",
+    "weights_without_blocks",
 ]

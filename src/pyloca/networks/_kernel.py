@@ -12,12 +12,10 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from pyloca.networks._mlp import ACTIVATIONS, MLP
-from pyloca.networks._pushforward import pushforward
 
-__all__ = ["MLPKernel", "ModuleKernel", "PushforwardKernel", "initialize", "make_kernel"]
+__all__ = ["MLPKernel", "PushforwardKernel", "draw", "initialize", "inverse", "inverse_blocks"]
 
 # Blocks of the preconditioner larger than this are replaced by their diagonals: D in the thousands stays cheap.
 MAX_BLOCK = 320
@@ -43,11 +41,6 @@ class PushforwardKernel(Protocol):
 
     def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner | None:
         """An approximate inverse of the Gauss–Newton matrix of the residuals whose cotangents `rows` gives."""
-
-
-def make_kernel(module: nn.Module) -> PushforwardKernel:
-    """The hand-written kernel for our own MLP, `torch.func` for any other module."""
-    return MLPKernel(module) if type(module) is MLP and module.tail is None else ModuleKernel(module)
 
 
 class MLPKernel:
@@ -177,7 +170,7 @@ class MLPKernel:
             inputs = [columns if i == 0 else self._values[i - 1], one]
             if i == len(self._layers) - 1 and self._skip is not None:
                 inputs.append(columns)
-            inverse[i] = _inverse_blocks(torch.cat(inputs), back, ridge)
+            inverse[i] = inverse_blocks(torch.cat(inputs), back, ridge)
             if i > 0:
                 back = torch.einsum("oi,rosn->risn", self._layers[i][:, :-1], back).contiguous()
 
@@ -197,7 +190,7 @@ class MLPKernel:
         return apply
 
 
-def _inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
+def inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
     """(Jᵀ J + damping)⁻¹ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large.
 
     A residual r of burst n depends on the weight from input i to neuron j by Σ_s back[r, j, s, n] inputs[i, s, n], so
@@ -220,55 +213,32 @@ def _inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
             torch.matmul(weighted.reshape(len(part), m, slabs * n), flat.T, out=gram[start : start + size])
         else:
             gram[start : start + size] = (weighted * inputs).sum(dim=(2, 3))
+    return inverse(gram, n, ridge)
+
+
+def inverse(gram: Tensor, n: int, ridge: float) -> Tensor:
+    """(2/n gram + damping)⁻¹ of blocks (neurons, m, m), or of diagonals (neurons, m)."""
     gram = gram.to(torch.float64)
     gram *= 2 / n
+    small = gram.dim() == 3
     diagonal = gram.diagonal(dim1=1, dim2=2) if small else gram
     diagonal += 1e-3 * diagonal.mean() + ridge + 1e-300
     return torch.linalg.inv(gram) if small else 1 / gram
-
-
-class ModuleKernel:
-    """The same for any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`. No preconditioner."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self._parameters = [p for p in module.parameters() if p.requires_grad]
-        if not self._parameters:
-            raise ValueError("the module has no parameters to train.")
-        self.theta = parameters_to_vector(self._parameters).detach().clone()
-        vector_to_parameters(self.theta, self._parameters)  # from now on the parameters are views of θ
-
-    def load(self, theta: Tensor) -> None:
-        """Take the flat parameters `theta`."""
-        self.theta.copy_(theta)
-
-    def forward(self, stack: Tensor) -> Tensor:
-        """(1 + k, n, D) → (1 + k, n, d)."""
-        if len(stack) == 1:
-            self._output = self.module(stack[0])[None]
-        else:
-            value, pushed = pushforward(self.module, stack[0], stack[1:].transpose(0, 1))
-            self._output = torch.cat([value[None], pushed.transpose(0, 1)])
-        return self._output.detach()
-
-    def backward(self, cotangent: Tensor, grad: Tensor) -> None:
-        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
-        parts = torch.autograd.grad(self._output, self._parameters, cotangent, allow_unused=True)
-        flat = [torch.zeros_like(p) if g is None else g for g, p in zip(parts, self._parameters, strict=True)]
-        grad += parameters_to_vector(flat)
-
-    def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> None:
-        """None: an unknown module has no neurons to speak of."""
 
 
 def initialize(module: MLP, generator: torch.Generator) -> None:
     """Weights for inputs and outputs of unit size: kinks spread over the data, a small output, no skip yet."""
     with torch.no_grad():
         for i, layer in enumerate(module.linear_layers()):
-            last = i == len(module.layers) - 1
-            gain = 0.1 if last else 1.0
-            shape = layer.weight.shape
-            layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))
-            layer.bias.copy_(torch.zeros(shape[0]) if last else torch.randn(shape[0], generator=generator))
+            draw(layer, generator, last=i == len(module.layers) - 1)
         if module.skip is not None:
             module.skip.weight.zero_()
+
+
+def draw(layer: nn.Linear, generator: torch.Generator, *, last: bool) -> None:
+    """Initial weights of one layer; the `last` one has a small output."""
+    gain = 0.1 if last else 1.0
+    shape = layer.weight.shape
+    layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))
+    if layer.bias is not None:
+        layer.bias.copy_(torch.zeros(shape[0]) if last else torch.randn(shape[0], generator=generator))

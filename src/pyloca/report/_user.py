@@ -123,7 +123,7 @@ def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
     checked = (
         model.diagnostics_
         if same
-        else judge(seen.encoder, seen.decoder, statistics, model.burst_std_, bursts=seen.bursts)
+        else judge(seen.encoder, statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
     )
     return _Findings(model, seen, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
 

@@ -1,4 +1,4 @@
-"""How encoder and decoder are found: one file a solver, one interface."""
+"""How encoder and decoder are found: one file per solver, one interface."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from pyloca.solvers._fast import solve_fast
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._paper import solve_paper
 from pyloca.solvers._problem import Problem, Solution
-from pyloca.solvers._quasi_newton import LBFGS
+from pyloca.solvers._quasi_newton import LBFGS, Minimum, minimize
 
 SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
 
@@ -15,10 +15,12 @@ __all__ = [
     "LBFGS",
     "SOLVERS",
     "CheckpointFile",
+    "Minimum",
     "Monitor",
     "Problem",
     "Solution",
     "StopTraining",
+    "minimize",
     "solve_fast",
     "solve_paper",
 ]

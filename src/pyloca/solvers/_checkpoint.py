@@ -1,11 +1,11 @@
-"""How far a training is, in one file: an interrupted fit goes on from there."""
+"""The state of a training in one file: an interrupted fit goes on from there."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,21 @@ from pyloca.errors import ModelFileError
 
 __all__ = ["CheckpointFile", "State"]
 
-FORMAT, VERSION = "pyloca-checkpoint", 1
+FORMAT, VERSION = "pyloca-checkpoint", 2
 EVERY = 5.0  # seconds between two writes; what lies between is written when the fit is interrupted
-SAME = 1e-9  # relative difference up to which two numbers are one, summed on another machine
+SAME = 1e-9  # relative difference up to which two settings are one, such as an estimated σ
+DATA = "data"  # the fact that is a digest of the data
+
+Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass
 class State:
-    """A training at one of its checks: the stage, numbers and weights that it takes to go on."""
+    """All that a training needs to go on. Each solver has its own, whose fields are what a checkpoint holds.
 
-    stage: str
-    numbers: dict[str, float]
-    tensors: dict[str, Tensor]
+    Fields are numbers, strings and tuples of them, which go into the JSON header of a safetensors file, and tensors and
+    dicts of tensors, which are the tensors of that file. Each has a default, of the type that it will be read as.
+    """
 
 
 class CheckpointFile:
@@ -37,11 +40,17 @@ class CheckpointFile:
     def __init__(self, path: Path, facts: dict[str, Any]) -> None:
         self.path = path
         self.facts: dict[str, Any] = json.loads(json.dumps(facts))  # as they will be read again
-        self._latest: tuple[State, list[dict[str, Any]]] | None = None
+        self._latest: tuple[State, list[Record]] | None = None
         self._written = time.monotonic()
 
-    def read(self) -> tuple[State, list[dict[str, Any]]] | None:
-        """The state and its history; None when there is no file. That of another fit is refused."""
+    def read(self, state: State) -> list[Record] | None:
+        """Read the file into `state`; its history, None when there is no file.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is not a checkpoint of this version, or was written for other data or settings.
+        """
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -52,22 +61,24 @@ class CheckpointFile:
             size = int.from_bytes(content[:8], "little")
             tensors = safetensors.torch.load(content)
             header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][FORMAT])
-            found, facts, history = header["version"], header["facts"], header["history"]
-            state = State(header["stage"], header["numbers"], tensors)
+            found, facts = header["version"], header["facts"]
         except Exception as error:  # every failure of the parser means the same: not our file
-            raise ModelFileError(f"{self.path}: not a checkpoint of pyloca ({error}). Remove it.") from error
+            raise self._foreign(error) from error
         if found != VERSION:
-            raise ModelFileError(f"{self.path}: format version {found}; this pyloca reads {VERSION}. Remove it.")
-        for name in {**self.facts, **facts}:
-            if not _same(facts.get(name), self.facts.get(name)):
-                raise ModelFileError(
-                    f"{self.path}: is of another fit: {name} was {facts.get(name)} and is {self.facts.get(name)}. "
-                    "Go on with the same data and settings, or remove it to start anew."
-                )
-        return state, history
+            raise ModelFileError(
+                f"{self.path}: checkpoint format version {found}; this pyloca reads version {VERSION}. "
+                "Finish the fit with the pyloca that wrote it, or delete the file to start again."
+            )
+        self._compare(facts)
+        try:
+            _join(state, header["state"], tensors)
+            history: list[Record] = header["history"]
+        except (KeyError, TypeError) as error:
+            raise self._foreign(error) from error
+        return history
 
-    def keep(self, state: State, history: list[dict[str, Any]]) -> None:
-        """Take note of a state; it is written now and then, and by `write`."""
+    def keep(self, state: State, history: list[Record]) -> None:
+        """Take note of a state that nobody changes any more; it is written now and then, and by `write`."""
         self._latest = (state, list(history))
         if time.monotonic() - self._written >= EVERY:
             self.write()
@@ -77,17 +88,57 @@ class CheckpointFile:
         if self._latest is None:
             return
         state, history = self._latest
-        header = {
-            "version": VERSION,
-            "facts": self.facts,
-            "stage": state.stage,
-            "numbers": state.numbers,
-            "history": history,
-        }
-        # copies: the latest weights may be the best, and the format has no two names for one memory
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in state.tensors.items()}
+        values, tensors = _split(state)
+        header = {"version": VERSION, "facts": self.facts, "state": values, "history": history}
         write_atomically(self.path, safetensors.torch.save(tensors, {FORMAT: json.dumps(header)}))
         self._latest, self._written = None, time.monotonic()
+
+    def _compare(self, facts: dict[str, Any]) -> None:
+        """Refuse the file of another fit, naming the first fact that differs."""
+        for name in {**self.facts, **facts}:
+            was, now = facts.get(name), self.facts.get(name)
+            if _same(was, now):
+                continue
+            if name == DATA:
+                what = f"it was written for other data (digest {str(was)[:12]}…, now {str(now)[:12]}…)."
+            else:
+                what = f"it was written for another fit: {name} was {was} and is {now}."
+            raise ModelFileError(
+                f"{self.path}: {what} Go on with the same data and settings, or delete the file to start again."
+            )
+
+    def _foreign(self, error: Exception) -> ModelFileError:
+        return ModelFileError(f"{self.path}: not a checkpoint of pyloca ({error}). Delete it, or give another path.")
+
+
+def _split(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The fields of `state` for a JSON header, and its tensors by name."""
+    values: dict[str, Any] = {}
+    tensors: dict[str, Tensor] = {}
+    for field in fields(state):
+        value = getattr(state, field.name)
+        if isinstance(value, Tensor):
+            tensors[field.name] = value
+        elif isinstance(value, dict):
+            tensors |= {f"{field.name}.{key}": tensor for key, tensor in value.items()}
+        else:
+            values[field.name] = value
+    # copies: the latest weights may be the best, and the format has no two names for one memory
+    return values, {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+
+
+def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """The reverse of `_split`, into a state whose fields have the right types already."""
+    for field in fields(state):
+        name, old = field.name, getattr(state, field.name)
+        new: Any
+        if isinstance(old, Tensor):
+            new = tensors[name]
+        elif isinstance(old, dict):
+            new = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
+        else:
+            new = tuple(values[name]) if isinstance(old, tuple) else values[name]
+        setattr(state, name, new)
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pyloca.errors import ConvergenceError
@@ -23,7 +22,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._quasi_newton import LBFGS
 
-__all__ = ["Descent", "Evaluation", "Loss", "Score", "Task", "forward_all"]
+__all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
 
 FIT_ITERATIONS = 200
 FIT_DECAY = 1e-3
@@ -38,6 +37,7 @@ PROBES = 450  # bursts that shape the preconditioner
 CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
 
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
+Cotangents = Callable[[Tensor], Tensor]  # of the residuals whose Gauss–Newton matrix is wanted, at a network's output
 
 
 class Score(NamedTuple):
@@ -49,14 +49,14 @@ class Score(NamedTuple):
 
 @dataclass
 class Task:
-    """One network to train: inputs as stacks, a loss on outputs, and rows that shape its preconditioner."""
+    """One network to train: inputs as stacks, a loss on outputs, and cotangents that shape its preconditioner."""
 
     name: str
     kernel: PushforwardKernel
     train: Tensor  # (1 + k, n, ·)
     held_out: Tensor
-    loss: Callable[[NDArray[np.int64] | None], Loss]  # of some training bursts, None: of the held-out ones
-    rows: Callable[[Tensor], Tensor]
+    loss: Callable[[Tensor], Loss]  # of the training bursts in these rows
+    cotangents: Cotangents
     score: Callable[[Tensor], Score]  # of the network's output on the held-out bursts
     iterations: int
     ratios: tuple[float, ...]
@@ -64,63 +64,70 @@ class Task:
 
 
 @dataclass
-class _Progress:
-    """How far a task is: what it takes to go on after an interruption. The memory of L-BFGS is not kept."""
+class Progress(State):
+    """How far the network in training is. The memory of L-BFGS and the random generators are not kept."""
 
-    theta: Tensor
-    best_theta: Tensor
-    last: int  # iteration at which it ends
-    ratio: int = 0  # which of the decays it is at
-    before: float = np.inf  # the best score when this decay began
+    stage: str = ""  # the task's name; "" before the first
+    iteration: int = 0  # over all tasks
+    last: int = 0  # iteration at which the task ends
+    subset: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))  # rows that stages run on
+    theta: Tensor = field(default_factory=partial(torch.empty, 0))
+    best_theta: Tensor = field(default_factory=partial(torch.empty, 0))
     best_score: float = np.inf
     best_decay: float = 0.0
+    decay_index: int = 0  # which of the task's decays it is at
+    score_before: float = np.inf  # the best score when this decay began
 
 
 class Descent:
     """Trains networks one after the other within one budget of iterations, reporting to one monitor.
 
-    `numbers` and `tensors` are what the solver wants to find in a checkpoint beside the progress of a task.
+    `state` is kept up to date and is what the monitor puts into a checkpoint; a solver may have more in it.
     """
 
     def __init__(
-        self, monitor: Monitor, budget: int, random: np.random.RandomState, generator: torch.Generator
+        self,
+        monitor: Monitor,
+        state: Progress,
+        budget: int,
+        random: np.random.RandomState,
+        generator: torch.Generator,
     ) -> None:
-        self.monitor, self.budget, self.random, self.generator = monitor, budget, random, generator
-        self.iteration = 0
-        self.numbers: dict[str, float] = {}
-        self.tensors: dict[str, Tensor] = {}
+        self.monitor, self.state, self.budget = monitor, state, budget
+        self.random, self.generator = random, generator
 
-    def fit(
-        self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, rows: Callable[[Tensor], Tensor]
-    ) -> None:
+    def fit(self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, cotangents: Cotangents) -> None:
         """A least-squares start: at a fixed decay to find its size, then at one in proportion to it."""
         decay, theta = FIT_DECAY, kernel.theta.clone()
         for _ in range(2):
             optimizer = LBFGS(Evaluation(kernel, stack, loss, decay), theta)
             for _ in range(FIT_ITERATIONS // (2 * SEGMENT)):
-                self._precondition(kernel, optimizer, stack, rows, decay)
+                self._precondition(kernel, optimizer, stack, cotangents, decay)
                 going = self._run(optimizer, SEGMENT)
                 theta = optimizer.theta
                 kernel.load(theta)
-                self.monitor.record(f"fit {name}", self.iteration, loss=optimizer.value, decay=decay)
-                if self.iteration >= self.budget:
+                self.monitor.record(f"fit {name}", self.state.iteration, loss=optimizer.value, decay=decay)
+                if self.state.iteration >= self.budget:
                     raise StopTraining
                 if not going:
                     break
             decay = FIT_DECAY_RATIO * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
-    def descend(self, task: Task, resumed: State | None) -> float:
-        """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place."""
-        n = task.train.shape[1]
-        rows = self.subset(n)
-        staged = task.train[:, torch.as_tensor(rows)].contiguous() if len(rows) < n else task.train
-        loss = task.loss(rows)
-        at = self._begin(task, resumed)
-        while at.ratio < len(task.ratios):
-            ratio, stage_best, decay = task.ratios[at.ratio], np.inf, np.inf
+    def descend(self, task: Task, *, resumed: bool = False) -> None:
+        """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place.
+
+        From the network's weights, or from where the state is if that was read from a checkpoint of this task.
+        """
+        if not resumed:
+            self._begin(task)
+        at, n = self.state, task.train.shape[1]
+        staged = task.train[:, at.subset].contiguous() if len(at.subset) < n else task.train
+        loss = task.loss(at.subset)
+        while at.decay_index < len(task.ratios):
+            ratio, stage_best, decay = task.ratios[at.decay_index], np.inf, np.inf
             score = self._score(task, at.theta)
             optimizer, idle = None, 0
-            while self.iteration < at.last:
+            while at.iteration < at.last:
                 if optimizer is None or ratio * score.value < 0.5 * decay:
                     decay = ratio * score.value
                     optimizer = LBFGS(Evaluation(task.kernel, staged, loss, decay), at.theta)
@@ -129,41 +136,32 @@ class Descent:
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
                     at.best_score, at.best_theta, at.best_decay = score.value, candidate, decay
-                self._record(task, optimizer, score.value, decay, at.best_theta, partial(self._state, task, at))
+                self._record(task, optimizer, score.value, decay, at.best_theta, partial(replace, at))
                 idle = 0 if score.value < (1 - task.idle_gain) * stage_best else idle + 1
                 stage_best = min(score.value, stage_best)
                 if not going or idle == PATIENCE:
                     break
-            if not (score.many_lost or at.best_score < (1 - task.idle_gain) * at.before):
+            if not (score.many_lost or at.best_score < (1 - task.idle_gain) * at.score_before):
                 break
-            at.theta, at.before, at.ratio = at.best_theta, at.best_score, at.ratio + 1
-        best_theta = self._finish(task, at.best_theta, at.best_decay) if len(rows) < n else at.best_theta
-        task.kernel.load(best_theta)
-        return float(at.best_score)
+            at.theta, at.score_before, at.decay_index = at.best_theta, at.best_score, at.decay_index + 1
+        task.kernel.load(self._finish(task, at.best_theta, at.best_decay) if len(at.subset) < n else at.best_theta)
 
-    def _begin(self, task: Task, resumed: State | None) -> _Progress:
-        if resumed is None:
-            theta = task.kernel.theta.clone()
-            return _Progress(theta, theta, self.iteration + task.iterations)
-        numbers = resumed.numbers
-        self.iteration = int(numbers["iteration"])
-        theta, best_theta = (resumed.tensors[name].to(task.train.device) for name in ("theta", "best_theta"))
-        last, ratio = int(numbers["last"]), int(numbers["ratio"])
-        scores = (numbers[name] for name in ("before", "best_score", "best_decay"))
-        return _Progress(theta, best_theta, last, ratio, *scores)
+    def _begin(self, task: Task) -> None:
+        at = self.state
+        at.stage, at.last = task.name, at.iteration + task.iterations
+        at.subset = self.subset(task.train.shape[1])
+        at.theta = at.best_theta = task.kernel.theta.clone()
+        at.best_score = at.score_before = np.inf
+        at.best_decay, at.decay_index = 0.0, 0
 
-    def _state(self, task: Task, at: _Progress) -> State:
-        numbers = vars(at) | {"iteration": self.iteration} | self.numbers
-        weights = {name: numbers.pop(name) for name in ("theta", "best_theta")}
-        return State(task.name, numbers, weights | self.tensors)
-
-    def subset(self, n: int) -> NDArray[np.int64]:
+    def subset(self, n: int) -> Tensor:
         """The rows of n that stages run on."""
-        return np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
+        rows = np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
+        return torch.from_numpy(rows)
 
     def _finish(self, task: Task, theta: Tensor, decay: float) -> Tensor:
         """A last stage on all bursts, from the best of the subset."""
-        loss = task.loss(np.arange(task.train.shape[1]))
+        loss = task.loss(torch.arange(task.train.shape[1]))
         optimizer = LBFGS(Evaluation(task.kernel, task.train, loss, decay), theta)
         best_score, best_theta = np.inf, theta
         for _ in range(FINISH_ITERATIONS // SEGMENT):
@@ -177,7 +175,7 @@ class Descent:
         return best_theta
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
-        self._precondition(task.kernel, optimizer, stack, task.rows, decay)
+        self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)
         return self._run(optimizer, SEGMENT)
 
     def _record(
@@ -193,27 +191,27 @@ class Descent:
             raise ConvergenceError(f"the held-out loss became {score} in stage '{task.name}'; check the data's range.")
         try:
             self.monitor.record(
-                task.name, self.iteration, state, loss=optimizer.value, validation_loss=score, decay=decay
+                task.name, self.state.iteration, state, loss=optimizer.value, validation_loss=score, decay=decay
             )
         except StopTraining:
             task.kernel.load(best)
             raise
-        if self.iteration >= self.budget:
+        if self.state.iteration >= self.budget:
             task.kernel.load(best)
             raise StopTraining
 
     def _precondition(
-        self, kernel: PushforwardKernel, optimizer: LBFGS, stack: Tensor, rows: Callable[[Tensor], Tensor], decay: float
+        self, kernel: PushforwardKernel, optimizer: LBFGS, stack: Tensor, cotangents: Cotangents, decay: float
     ) -> None:
         chosen = torch.randperm(stack.shape[1], generator=self.generator)[:PROBES]
         kernel.theta.copy_(optimizer.theta)
-        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), rows, 2 * decay)
+        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), cotangents, 2 * decay)
 
     def _run(self, optimizer: LBFGS, iterations: int) -> bool:
         """Iterate; False when the optimizer can go no lower."""
         self.tail = deque([optimizer.theta], maxlen=TAIL)
-        for _ in range(min(iterations, self.budget - self.iteration)):
-            self.iteration += 1
+        for _ in range(min(iterations, self.budget - self.state.iteration)):
+            self.state.iteration += 1
             self.monitor.advance()
             if not optimizer.step():
                 return False

@@ -10,10 +10,11 @@ On `BurstStatistics` alone; `_descent` has the optimisation.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,16 +23,15 @@ from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
-from pyloca.geometry import BurstStatistics
-from pyloca.networks import MLP, PushforwardKernel, Standardized, initialize, make_kernel
+from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
-from pyloca.solvers._checkpoint import State
-from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Score, Task, forward_all
+from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
-__all__ = ["solve_fast"]
+__all__ = ["FastState", "solve_fast"]
 
+WHITEN, DECODE = "whiten", "decode"  # the stages that a checkpoint may be at
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 # Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
@@ -44,7 +44,6 @@ DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, 
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
 TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
 # Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
-RESTART = "restart"
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 
 
@@ -54,15 +53,24 @@ def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
 
 
 @dataclass
-class _Encoder:
-    """An encoder on its way, with the data in its units."""
+class FastState(Progress):
+    """All that a run of the fast solver needs to go on: the network in training, and what came before it."""
 
-    network: nn.Module
-    kernel: PushforwardKernel
+    alignments: int = 0  # how many of STARTS have been made
+    restarts: tuple[str, ...] = ()  # what was wrong with each start that was given up
+    out_scale: float = 1.0  # the unit of the encoder in training
+    # The best encoder whose training has ended: the decoder's, unless it has a fault and another start does better.
+    encoder: Tensor = field(default_factory=partial(torch.empty, 0))
+    encoder_scale: float = 1.0
+    encoder_score: float = np.inf
+
+
+class _Data(NamedTuple):
+    """Stacks (1 + k, n, D) of means and tangents, these in units of the embedding."""
+
     out_scale: float
-    train: Tensor  # (1 + k, n, D)
+    train: Tensor
     held_out: Tensor
-    score: float = np.inf
 
 
 class _FastSolver:
@@ -70,151 +78,257 @@ class _FastSolver:
         self.problem, self.monitor = problem, monitor
         self.random = np.random.RandomState(problem.seed)
         self.generator = torch.Generator().manual_seed(problem.seed)
-        budget = MAX_ITER if problem.max_iter is None else problem.max_iter
-        self.descent = Descent(monitor, budget, self.random, self.generator)
         self.tol = 1e-2 if problem.tol is None else problem.tol
-        self.converged = True
-        self.encoder: _Encoder | None = None  # the best so far
         # Without held-out bursts the training bursts stand in for them.
         self.held_out = problem.validation if len(problem.validation) else problem.train
+        self.trained = problem.statistics[problem.train]
+        self.shift = self.trained.means.mean(axis=0)
+        spread = np.square(self.trained.means - self.shift).sum(axis=1).mean()
+        self.scale = float(np.sqrt(spread / self.trained.n_features))
+        self.data = _Data(np.nan, torch.empty(0), torch.empty(0))
+
+        self.encoder = self._new_encoder()
+        self.decoder = self._network(
+            problem.decoder, problem.n_components, self.trained.n_features, problem.decoder_activation
+        )
+        self.encoder_kernel, self.decoder_kernel = make_kernel(self.encoder), make_kernel(self.decoder)
+        self.state = FastState()
+        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
 
     def solve(self) -> Solution:
-        problem = self.problem
-        statistics, d = problem.statistics, problem.n_components
-        trained = statistics[problem.train]
-        self.shift = trained.means.mean(axis=0)
-        spread = np.square(trained.means - self.shift).sum(axis=1).mean()
-        self.scale = float(np.sqrt(spread / statistics.n_features))
-        self.monitor.expect(min(self.descent.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
-
-        first = self._network(problem.encoder, statistics.n_features, d, problem.activation)
-        decoder = self._network(problem.decoder, d, statistics.n_features, problem.decoder_activation)
-        unfinished = ""
-        resumed = self.monitor.resume()
+        self._warn("encoder", self.encoder, self.trained.n_features)
+        self._warn("decoder", self.decoder, self.problem.n_components)
+        converged, unfinished = True, ""
+        self._resume()
         try:
-            if resumed is None or resumed.stage == "whiten":
-                encoder = self._encode(first, trained, resumed)
-                resumed = None
-            else:
-                encoder = self.encoder = self._encoder(first, resumed.numbers["out_scale"])
-                encoder.kernel.load(resumed.tensors["encoder"].to(problem.device))
-            self.descent.numbers["out_scale"] = encoder.out_scale
-            self.descent.tensors["encoder"] = encoder.kernel.theta
-            decoder_kernel = make_kernel(decoder)
-            decoding = self._decoding(encoder, decoder_kernel)
-            if resumed is None:
-                part = self.descent.subset(decoding.train.shape[1])
-                inputs = decoding.train[:, torch.as_tensor(part)].contiguous()
-                self.descent.fit("decoder", decoder_kernel, inputs, decoding.loss(part), decoding.rows)
-            self.descent.descend(decoding, resumed)
+            if self.state.stage != DECODE:
+                self._whiten()
+            self._decode()
         except StopTraining:
-            self.converged = False
+            converged = False
+            self._load_encoder()
             # A budget of the solver's own may well end in the last stage, on data without noise.
-            if self.monitor.stage != "decode" or problem.max_iter is not None:
+            if self.monitor.stage != DECODE or self.problem.max_iter is not None:
                 unfinished = self.monitor.stage
-        best = self.encoder
-        assert best is not None  # there is a start, or an error before
         # Whitening leaves the origin free; the embedding of the training bursts is centred there.
-        centre = forward_all(best.kernel, best.train)[0].mean(dim=0).cpu().numpy()
+        centre = forward_all(self.encoder_kernel, self.data.train)[0].mean(dim=0).cpu().numpy()
+        out_scale = self.data.out_scale
         return Solution(
-            Standardized(best.network, self.shift, self.scale, -best.out_scale * centre, best.out_scale),
-            Standardized(decoder, np.zeros(d), best.out_scale, self.shift, self.scale),
-            self.converged,
-            unfinished,
-            self._restarts(),
+            Standardized(self.encoder, self.shift, self.scale, -out_scale * centre, out_scale),
+            Standardized(self.decoder, np.zeros(len(centre)), out_scale, self.shift, self.scale),
+            converged=converged,
+            unfinished=unfinished,
+            restarts=self.state.restarts,
         )
 
-    # -- starts -------------------------------------------------------------------------------------------------
+    def _resume(self) -> None:
+        """Take up the state of an interrupted run, if there was one."""
+        state = self.state
+        if self.monitor.resume(state):
+            tensors = (state.theta, state.best_theta, state.encoder)
+            state.theta, state.best_theta, state.encoder = (tensor.to(self.problem.device) for tensor in tensors)
+            self.descent.budget = self._budget()
+        self.monitor.expect(min(self.descent.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
-    def _encode(self, network: nn.Module, trained: BurstStatistics, resumed: State | None) -> _Encoder:
-        """Train an encoder from one start after the other until one has no fault; if all have, the best of them."""
-        fault = ""
-        for attempt, start in enumerate(self._starts(trained, resumed)):
-            if resumed is not None and attempt < resumed.numbers["attempt"]:
-                continue
-            if fault:
-                self._give_up(fault)
-            self.descent.numbers["attempt"] = attempt
-            size = float(np.sqrt(np.square(start.positions).mean()))
-            if self.encoder is not None:
-                network = self._network(
-                    self.problem.encoder, trained.n_features, self.problem.n_components, self.problem.activation
-                )
-            tried = self._encoder(network, size if resumed is None else resumed.numbers["out_scale"])
-            self.encoder = tried if self.encoder is None else self.encoder
-            if resumed is None:
-                self._fit_start(tried, start)
-            tried.score = self.descent.descend(self._whitening(tried), resumed)
-            resumed = None
-            fault = self._fault(tried, trained)
-            if not fault:
-                self.encoder = tried
-                break
-            self.encoder = min(self.encoder, tried, key=lambda encoder: encoder.score)
-        assert self.encoder is not None
-        return self.encoder
+    def _budget(self) -> int:
+        """Iterations over all stages: those that were asked for, or a budget of our own for each start."""
+        own = MAX_ITER * (1 + len(self.state.restarts))
+        return own if self.problem.max_iter is None else self.problem.max_iter
 
-    def _starts(self, trained: BurstStatistics, resumed: State | None) -> Iterator[Alignment]:
-        """Alignments that do not lie on themselves; the first one when all do, for then the data is at fault."""
-        first, usable = None, False
-        for options in STARTS:
+    # -- start --------------------------------------------------------------------------------------------------
+
+    def _starts(self) -> Iterator[tuple[Alignment, str]]:
+        """Alignments that do not lie on themselves, and what was wrong with the ones passed over for the first of them.
+
+        When all of them do, the first one after all, for then the data is at fault.
+        """
+        first, used = None, self.state.stage == WHITEN
+        for options in STARTS[self.state.alignments :]:
             start = align(
-                trained,
+                self.trained,
                 self.problem.n_components,
                 burst_std=self.problem.burst_std,
                 random_state=self.random,
                 **options,
             )
-            first = start if first is None else first
-            if overlapping(start.positions, trained[start.rows], self.problem.burst_std) > MANY_APART:
+            self.state.alignments += 1
+            if overlapping(start.positions, self.trained[start.rows], self.problem.burst_std) > MANY_APART:
+                first = start if first is None else first
                 continue
-            if first is not start and not usable and resumed is None:
-                self._give_up("folded")
-            usable = True
-            yield start
-        if first is not None and not usable:
-            yield first
+            yield start, "" if used or first is None else "folded"
+            used = True
+        if first is not None and not used:
+            yield first, ""
 
-    def _give_up(self, fault: str) -> None:
-        if self.problem.max_iter is None:
-            self.descent.budget += MAX_ITER
-        self.monitor.record(f"{RESTART}: {fault}", self.descent.iteration)
+    def _start(self, start: Alignment, fault: str) -> None:
+        """Fit a fresh encoder to an alignment; `fault` is why the one before was given up, "" if there was none."""
+        state = self.state
+        if state.stage == WHITEN:
+            self.encoder = self._new_encoder()
+            self.encoder_kernel = make_kernel(self.encoder)
+        state.out_scale = float(np.sqrt(np.square(start.positions).mean()))
+        self._set_unit(state.out_scale)
+        if fault:
+            state.restarts += (fault,)
+            self.descent.budget = self._budget()
+            self.monitor.record(f"restart: {fault}", state.iteration)
+        targets = np.concatenate([start.positions[None] / state.out_scale, start.frames.transpose(1, 0, 2)])
+        aligned = self.data.train[:, torch.as_tensor(start.rows)].contiguous()
+        loss = partial(_squares, self._tensor(targets), None)
+        self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs)
 
-    def _restarts(self) -> tuple[str, ...]:
-        """What was wrong each time, also before an interruption."""
-        stages = (record["stage"] for record in self.monitor.history)
-        return tuple(stage.removeprefix(f"{RESTART}: ") for stage in stages if stage.startswith(RESTART))
+    # -- whiten -------------------------------------------------------------------------------------------------
 
-    def _encoder(self, network: nn.Module, out_scale: float) -> _Encoder:
-        self.descent.numbers["out_scale"] = out_scale
-        train, held_out = (self._stack(rows, out_scale) for rows in (self.problem.train, self.held_out))
-        return _Encoder(network, make_kernel(network), out_scale, train, held_out)
+    def _whiten(self) -> None:
+        """Train an encoder from one start after another until it has no fault."""
+        fault = ""
+        if self.state.stage == WHITEN:
+            self._set_unit(self.state.out_scale)
+            fault = self._train_encoder(resumed=True)
+            if not fault:
+                return
+        for start, passed_over in self._starts():
+            self._start(start, fault or passed_over)
+            fault = self._train_encoder()
+            if not fault:
+                return
 
-    def _fit_start(self, encoder: _Encoder, start: Alignment) -> None:
-        targets = np.concatenate([start.positions[None] / encoder.out_scale, start.frames.transpose(1, 0, 2)])
-        aligned = encoder.train[:, torch.as_tensor(start.rows)].contiguous()
-        self.descent.fit(
-            "encoder", encoder.kernel, aligned, partial(_squares, self._tensor(targets), None), self._signs
+    def _train_encoder(self, *, resumed: bool = False) -> str:
+        """What is wrong with what comes of the present start; it is kept if nothing is, or nothing better is known."""
+        state = self.state
+        self.descent.descend(self._whitening(), resumed=resumed)
+        output = forward_all(self.encoder_kernel, self.data.train).cpu()
+        embedding = self.data.out_scale * output[0].numpy()
+        white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), self.trained.counts)
+        fault = embedding_fault(white, self.trained, self.problem.burst_std)
+        if not fault or state.best_score < state.encoder_score:
+            state.encoder = self.encoder_kernel.theta.clone()
+            state.encoder_scale, state.encoder_score = state.out_scale, state.best_score
+        return fault
+
+    def _whitening(self) -> Task:
+        """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
+        held = self.problem.statistics[self.held_out]
+        weights, held_weights = self._tensor(self.trained.weights), self._tensor(held.weights)
+        counts = self._tensor(held.counts)
+        caps = SCORE_CAP * sampling_floor(counts, held.intrinsic_dim)
+        caps = torch.where(torch.isfinite(counts), caps, torch.inf)
+
+        def loss(rows: Tensor) -> Loss:
+            chosen = weights[rows]
+            return partial(_likelihood, chosen / chosen.mean())
+
+        def cotangents(output: Tensor) -> Tensor:
+            of_tangents = gauss_newton_rows(output[1:])
+            return torch.cat([torch.zeros_like(of_tangents[:, :1]), of_tangents], dim=1)
+
+        def score(output: Tensor) -> Score:
+            value = likelihood_pushed_with_gradient(output[1:])[0]
+            beyond = float((value > caps).double().mean())
+            return Score(float((held_weights * torch.minimum(value, caps)).mean()), beyond > FEW_BEYOND)
+
+        return Task(
+            name=WHITEN,
+            kernel=self.encoder_kernel,
+            train=self.data.train,
+            held_out=self.data.held_out,
+            loss=loss,
+            cotangents=cotangents,
+            score=score,
+            iterations=WHITEN_ITERATIONS,
+            ratios=DECAY_RATIOS,
+            idle_gain=self.tol,
         )
 
-    def _fault(self, encoder: _Encoder, trained: BurstStatistics) -> str:
-        output = forward_all(encoder.kernel, encoder.train).cpu()
-        embedding = encoder.out_scale * output[0].numpy()
-        white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), trained.counts)
-        return embedding_fault(white, trained, self.problem.burst_std)
+    # -- decode -------------------------------------------------------------------------------------------------
+
+    def _decode(self) -> None:
+        """Train the decoder of the best encoder: a least-squares start, then a descent."""
+        resumed = self.state.stage == DECODE
+        self._load_encoder()
+        task = self._decoding()
+        if not resumed:
+            rows = self.descent.subset(task.train.shape[1])
+            inputs = task.train[:, rows].contiguous()
+            self.descent.fit("decoder", self.decoder_kernel, inputs, task.loss(rows), task.cotangents)
+        self.descent.descend(task, resumed=resumed)
+
+    def _load_encoder(self) -> None:
+        """Take the best encoder so far; before the first is trained, that is the one in training."""
+        if len(self.state.encoder):
+            self._set_unit(self.state.encoder_scale)
+            self.encoder_kernel.load(self.state.encoder)
+
+    def _decoding(self) -> Task:
+        """γ(ρ(μ_i)) ≈ μ_i and T_i pushed through γ ≈ A_i."""
+        _, train, held_out = self.data
+        inputs, held_inputs = (forward_all(self.encoder_kernel, stack) for stack in (train, held_out))
+        centre = inputs[0].mean(dim=0)
+        inputs[0] -= centre
+        held_inputs[0] -= centre
+        weights = torch.full((len(train), 1, 1), TANGENT_WEIGHT**0.5, dtype=train.dtype, device=train.device)
+        weights[0] = 1
+
+        def loss(rows: Tensor) -> Loss:
+            return partial(_squares, train[:, rows], weights)
+
+        def cotangents(output: Tensor) -> Tensor:
+            return weights * self._signs(output)
+
+        def score(output: Tensor) -> Score:
+            return Score(_squares(held_out, weights, output, slice(None))[0] / output.shape[1])
+
+        return Task(
+            name=DECODE,
+            kernel=self.decoder_kernel,
+            train=inputs,
+            held_out=held_inputs,
+            loss=loss,
+            cotangents=cotangents,
+            score=score,
+            iterations=DECODE_ITERATIONS,
+            ratios=DECODER_DECAY_RATIOS,
+            idle_gain=max(self.tol, 0.05),
+        )
+
+    def _signs(self, output: Tensor) -> Tensor:
+        """Six random signs per residual: cotangents whose Gram matrix is, on average, that of all residuals."""
+        signs = torch.randint(0, 2, (6, *output.shape), generator=self.generator)
+        return (2 * signs - 1).to(output)
 
     # -- networks and data in unit size -------------------------------------------------------------------------
 
+    def _new_encoder(self) -> nn.Module:
+        problem = self.problem
+        return self._network(problem.encoder, self.trained.n_features, problem.n_components, problem.activation)
+
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
-            return copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
+            own = copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
+            start_like_ours(own, self._tensor(np.zeros((2, n_in))), self.generator)
+            return own
         with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
             network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
 
+    def _warn(self, name: str, network: nn.Module, n_in: int) -> None:
+        """A plain `UserWarning`: the fit may take longer, but what comes of it is checked like any other."""
+        if parts := weights_without_blocks(network, self._tensor(np.zeros((2, n_in)))):
+            warnings.warn(
+                f"{name}: {parts} can be preconditioned by their diagonal only, so training may need more iterations. "
+                "Linear, Conv1d and Conv2d layers (groups=1, zero padding) that are called as modules train best.",
+                stacklevel=2,
+            )
+
     def _tensor(self, array: NDArray[np.float64]) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self.problem.device).contiguous()
+
+    def _set_unit(self, out_scale: float) -> None:
+        """Have the data in units of an embedding of size `out_scale`."""
+        if out_scale != self.data.out_scale:
+            stacks = (self._stack(rows, out_scale) for rows in (self.problem.train, self.held_out))
+            self.data = _Data(out_scale, *stacks)
 
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Means and tangents in units of the data, the tangents such that pushed ones are T_i: (1 + k, n, D)."""
@@ -225,72 +339,6 @@ class _FastSolver:
         for axis in range(statistics.intrinsic_dim):
             np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
         return self._tensor(stack)
-
-    # -- the three objectives -----------------------------------------------------------------------------------
-
-    def _whitening(self, encoder: _Encoder) -> Task:
-        """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
-        statistics = self.problem.statistics
-        trained, held = statistics[self.problem.train], statistics[self.held_out]
-        weights, held_weights = self._tensor(trained.weights), self._tensor(held.weights)
-        counts = self._tensor(held.counts)
-        caps = SCORE_CAP * sampling_floor(counts, statistics.intrinsic_dim)
-        caps = torch.where(torch.isfinite(counts), caps, torch.inf)
-
-        def loss(rows: NDArray[np.int64] | None) -> Loss:
-            chosen = held_weights if rows is None else weights[torch.as_tensor(rows)]
-            return partial(_likelihood, chosen / chosen.mean())
-
-        def rows(output: Tensor) -> Tensor:
-            tangent_rows = gauss_newton_rows(output[1:])
-            return torch.cat([torch.zeros_like(tangent_rows[:, :1]), tangent_rows], dim=1)
-
-        def score(output: Tensor) -> Score:
-            value = likelihood_pushed_with_gradient(output[1:])[0]
-            beyond = float((value > caps).double().mean())
-            return Score(float((held_weights * torch.minimum(value, caps)).mean()), beyond > FEW_BEYOND)
-
-        return Task(
-            "whiten",
-            encoder.kernel,
-            encoder.train,
-            encoder.held_out,
-            loss,
-            rows,
-            score,
-            WHITEN_ITERATIONS,
-            DECAY_RATIOS,
-            self.tol,
-        )
-
-    def _decoding(self, encoder: _Encoder, decoder: PushforwardKernel) -> Task:
-        """γ(ρ(μ_i)) ≈ μ_i and T_i pushed through γ ≈ A_i."""
-        train, held_out = encoder.train, encoder.held_out
-        inputs, held_inputs = (forward_all(encoder.kernel, stack) for stack in (train, held_out))
-        centre = inputs[0].mean(dim=0)
-        inputs[0] -= centre
-        held_inputs[0] -= centre
-        weights = torch.full((len(train), 1, 1), TANGENT_WEIGHT**0.5, dtype=train.dtype, device=train.device)
-        weights[0] = 1
-
-        def loss(rows: NDArray[np.int64] | None) -> Loss:
-            return partial(_squares, held_out if rows is None else train[:, torch.as_tensor(rows)], weights)
-
-        def score(output: Tensor) -> Score:
-            return Score(_squares(held_out, weights, output, slice(None))[0] / output.shape[1])
-
-        def rows(output: Tensor) -> Tensor:
-            return weights * self._signs(output)
-
-        gain = max(self.tol, 0.05)
-        return Task(
-            "decode", decoder, inputs, held_inputs, loss, rows, score, DECODE_ITERATIONS, DECODER_DECAY_RATIOS, gain
-        )
-
-    def _signs(self, output: Tensor) -> Tensor:
-        """Six random signs a residual: cotangents whose Gram matrix is, on average, that of all residuals."""
-        signs = torch.randint(0, 2, (6, *output.shape), generator=self.generator)
-        return (2 * signs - 1).to(output)
 
 
 def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:

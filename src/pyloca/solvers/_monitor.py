@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -16,6 +17,8 @@ __all__ = ["Monitor", "StopTraining"]
 
 Record = dict[str, Any]
 
+LOGGER = logging.getLogger("pyloca")
+
 
 class StopTraining(Exception):  # noqa: N818 - a request, not an error
     """Raised inside a solver when a callback asked for the end; the best weights so far are kept."""
@@ -25,8 +28,10 @@ class Monitor:
     """Collects one record a check (stage, iteration, losses, seconds) and passes it on.
 
     A callback takes the record, a dict with "stage", "iteration", "seconds", "loss" and, except in the stages that fit
-    the alignment, "validation_loss"; it ends the training by returning True. With ``verbose`` a progress bar is shown
-    on a terminal and a line a record on stderr elsewhere. States that a solver keeps go to `checkpoint`.
+    the alignment, "validation_loss"; it ends the training by returning True. Every record is
+    logged to the logger "pyloca" at level INFO. With ``verbose`` a progress bar is shown on a terminal and in a
+    notebook; elsewhere one line per record goes to stderr, unless the user's own logging takes it. States that a solver
+    keeps go to `checkpoint`.
     """
 
     def __init__(
@@ -42,7 +47,7 @@ class Monitor:
         self._start = time.perf_counter()
         self._verbose = verbose
         self._bar: tqdm[Any] | None = None
-        if verbose and sys.stderr.isatty():
+        if verbose and (sys.stderr.isatty() or _in_notebook()):
             self._bar = tqdm(unit="it", desc="LOCA", leave=verbose > 1, dynamic_ncols=True)
 
     def expect(self, iterations: int) -> None:
@@ -71,25 +76,33 @@ class Monitor:
         if self._bar is not None:
             losses = {name: f"{value:.3g}" for name, value in values.items()}
             self._bar.set_postfix(stage=stage, **losses)
-        elif self._verbose:
-            losses_text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
-            message = f"{stage} {iteration}: {losses_text} ({entry['seconds']:.1f} s)"
-            print(message, file=sys.stderr)
+        losses_text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+        self._log(f"{stage} {iteration}: {losses_text} ({entry['seconds']:.1f} s)")
         # A list, not any(): every callback sees every record.
         answers = [callback(dict(entry)) for callback in self._callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
-    def resume(self) -> State | None:
-        """Where an interrupted training was; None: there was none."""
-        found = None if self._checkpoint is None else self._checkpoint.read()
-        if found is None:
-            return None
-        state, self.history = found
-        self.stage = state.stage
-        self._start -= self.history[-1]["seconds"]
-        self.advance(self.history[-1]["iteration"])
-        return state
+    def _log(self, message: str) -> None:
+        """Log a line, or write it to stderr if the user asked for lines and no logging is set up to take them.
+
+        A library must not set up logging itself; this is what `logging.lastResort` does for warnings.
+        """
+        if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
+            LOGGER.info("%s", message)
+        elif self._verbose and self._bar is None:
+            sys.stderr.write(message + "\n")
+
+    def resume(self, state: State) -> bool:
+        """Read into `state` where an interrupted training was; False when there was none."""
+        history = None if self._checkpoint is None else self._checkpoint.read(state)
+        if history is None:
+            return False
+        self.history = history
+        self.stage = history[-1]["stage"]
+        self._start -= history[-1]["seconds"]
+        self.advance(history[-1]["iteration"])
+        return True
 
     def close(self) -> None:
         """Take the progress bar away, and write the latest state."""
@@ -97,3 +110,8 @@ class Monitor:
             self._bar.close()
         if self._checkpoint is not None:
             self._checkpoint.write()
+
+
+def _in_notebook() -> bool:
+    """Whether `tqdm.auto` chose the bar of notebooks, where stderr is not a terminal."""
+    return any(kind.__module__ == "tqdm.notebook" for kind in tqdm.__mro__)

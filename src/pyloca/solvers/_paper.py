@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
-__all__ = ["solve_paper"]
+__all__ = ["PaperState", "solve_paper"]
 
 LEARNING_RATES = (1e-3, 3e-4, 1e-4)
 CHECK_EVERY = 100  # epochs
@@ -41,92 +41,115 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
         raise BurstError(
             'solver="paper" trains on raw bursts; it cannot use BurstStatistics. Pass the bursts, or solver="fast".'
         )
-    return _PaperSolver(problem, monitor).solve()
+    return _PaperSolver(problem, problem.bursts, monitor).solve()
 
 
 @dataclass
-class _Stage:
-    """A learning rate of the schedule: which, the rate itself (smaller after a retry), and its two Adams."""
+class PaperState(State):
+    """All that a run needs to go on, bit for bit. `_snapshot` fills in what networks, Adams and generator hold."""
 
-    place: int
-    rate: float
-    retries: int
-    optimizers: tuple[torch.optim.Adam, torch.optim.Adam]
+    place: int = 0  # in the schedule of learning rates
+    rate: float = 0.0  # the learning rate, smaller than the schedule's after a retry
+    retries: int = 0
+    epoch: int = 0
+    best_epoch: int = 0  # when the best weights were found, or this learning rate began
+    best_loss: float = math.inf
+    best: dict[str, Tensor] = field(default_factory=dict)
+    networks: dict[str, Tensor] = field(default_factory=dict)
+    moments: dict[str, Tensor] = field(default_factory=dict)  # of both Adams
+    generator: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.uint8))
 
 
 class _PaperSolver:
-    def __init__(self, problem: Problem, monitor: Monitor) -> None:
-        assert problem.bursts is not None
+    def __init__(self, problem: Problem, bursts: Bursts, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
         self.generator = torch.Generator().manual_seed(problem.seed)
         dim, d = problem.statistics.n_features, problem.n_components
         self.encoder = self._network(problem.encoder, dim, d, problem.activation)
         self.decoder = self._network(problem.decoder, d, dim, problem.decoder_activation)
-        self.groups = self._tensors(problem.bursts[problem.train])
+        self.networks = nn.ModuleList([self.encoder, self.decoder])
+        self.groups = self._tensors(bursts[problem.train])
         held_out = problem.validation if len(problem.validation) else problem.train
-        self.held_out = self._tensors(problem.bursts[held_out])
+        self.held_out = self._tensors(bursts[held_out])
         self.budget = math.inf if problem.max_iter is None else problem.max_iter
         self.tol = 0.0 if problem.tol is None else problem.tol
-        self.epoch = 0
+        self.state = PaperState()
 
     def solve(self) -> Solution:
-        best = _Best(self._networks(), self._validation_loss())
         converged = True
-        resumed = self.monitor.resume()
+        loss = self._validation_loss()
+        self._keep_best(loss if math.isfinite(loss) else math.inf)
+        if self.monitor.resume(self.state):
+            self._restore()
+        else:
+            self._begin(0)
         try:
-            if resumed is None:
-                self._train(self._begin(0, best), best)
-            else:
-                self._train(self._restore(resumed, best), best)
+            self._train()
         except StopTraining:
             converged = False
-        best.restore(self._networks())
+        self._load_best()
         return Solution(self.encoder, self.decoder, converged)
 
     # -- training loop ------------------------------------------------------------------------------------------
 
-    def _train(self, stage: _Stage, best: _Best) -> None:
-        """The schedule from `stage` on."""
-        self._stage(stage, best)
-        for place in range(stage.place + 1, len(LEARNING_RATES)):
-            best.restore(self._networks())
-            self._stage(self._begin(place, best), best)
+    def _train(self) -> None:
+        """The schedule from the present learning rate on, each from the best weights so far."""
+        self._stage()
+        for place in range(self.state.place + 1, len(LEARNING_RATES)):
+            self._load_best()
+            self._begin(place)
+            self._stage()
 
-    def _begin(self, place: int, best: _Best) -> _Stage:
-        best.epoch = self.epoch
-        return _Stage(place, LEARNING_RATES[place], 0, self._optimizers(LEARNING_RATES[place]))
+    def _begin(self, place: int) -> None:
+        state = self.state
+        state.place, state.rate, state.retries = place, LEARNING_RATES[place], 0
+        state.best_epoch = state.epoch
+        self.adams = self._new_adams()
 
-    def _stage(self, stage: _Stage, best: _Best) -> None:
+    def _stage(self) -> None:
         """One learning rate, until the best weights are `PATIENCE` epochs old."""
-        while self.epoch - best.epoch < PATIENCE:
-            if self.epoch >= self.budget:
+        state = self.state
+        while state.epoch - state.best_epoch < PATIENCE:
+            if state.epoch >= self.budget:
                 raise StopTraining
-            whitening = self.epoch % 2 == 0
-            loss = self._epoch(stage.optimizers[0 if whitening else 1], whitening=whitening)
-            self.epoch += 1
+            whitening = state.epoch % 2 == 0
+            loss = self._epoch(self.adams[0 if whitening else 1], whitening=whitening)
+            state.epoch += 1
             self.monitor.advance()
             if not math.isfinite(loss):
-                stage.retries += 1
-                if stage.retries > RETRIES:
-                    raise ConvergenceError(
-                        f"the loss became {loss} at epoch {self.epoch}, {stage.retries} times at ever smaller steps. "
-                        'Scale the measurements to unit size, or use solver="fast".'
-                    )
-                best.restore(self._networks())
-                stage.rate /= 10
-                stage.optimizers = self._optimizers(stage.rate)
-            elif self.epoch % CHECK_EVERY == 0 or self.epoch >= self.budget:
+                self._retry(loss)
+            elif state.epoch % CHECK_EVERY == 0 or state.epoch >= self.budget:
                 validation = self._validation_loss()
-                if validation < best.loss * (1 - self.tol):
-                    best.keep(self._networks(), validation, self.epoch)
+                if validation < state.best_loss * (1 - self.tol):
+                    self._keep_best(validation)
                 self.monitor.record(
-                    f"adam {stage.rate:g}",
-                    self.epoch,
-                    partial(self._state, stage, best),
+                    f"adam {state.rate:g}",
+                    state.epoch,
+                    self._snapshot,
                     loss=loss,
                     validation_loss=validation,
-                    best_loss=best.loss,
+                    best_loss=state.best_loss,
                 )
+
+    def _retry(self, loss: float) -> None:
+        """From the best weights again, by smaller steps."""
+        state = self.state
+        state.retries += 1
+        if state.retries > RETRIES:
+            raise ConvergenceError(
+                f"the loss became {loss} at epoch {state.epoch}, {state.retries} times at ever smaller steps. "
+                'Scale the measurements to unit size, or use solver="fast".'
+            )
+        self._load_best()
+        state.rate /= 10
+        self.adams = self._new_adams()
+
+    def _keep_best(self, loss: float) -> None:
+        state = self.state
+        state.best_loss, state.best_epoch, state.best = loss, state.epoch, _weights(self.networks)
+
+    def _load_best(self) -> None:
+        self.networks.load_state_dict(self.state.best)
 
     def _epoch(self, optimizer: torch.optim.Optimizer, *, whitening: bool) -> float:
         total = torch.zeros((), device=self.problem.device)
@@ -171,38 +194,29 @@ class _PaperSolver:
 
     # -- interrupted and resumed: the same run, bit for bit -----------------------------------------------------
 
-    def _state(self, stage: _Stage, best: _Best) -> State:
-        numbers = {
-            "place": stage.place,
-            "rate": stage.rate,
-            "retries": stage.retries,
-            "epoch": self.epoch,
-            "best_epoch": best.epoch,
-            "best_loss": best.loss,
+    def _snapshot(self) -> PaperState:
+        """The state with what networks, Adams and generator hold at present."""
+        moments = {
+            f"{i}.{j}.{name}": value.clone()
+            for i, adam in enumerate(self.adams)
+            for j, values in adam.state_dict()["state"].items()
+            for name, value in values.items()
         }
-        tensors = {f"networks.{name}": value.clone() for name, value in self._networks().state_dict().items()}
-        tensors |= {f"best.{name}": value for name, value in best.weights.items()}
-        tensors["generator"] = self.generator.get_state()
-        for i, optimizer in enumerate(stage.optimizers):
-            for j, moments in optimizer.state_dict()["state"].items():
-                tensors |= {f"adam.{i}.{j}.{name}": value.clone() for name, value in moments.items()}
-        return State(f"adam {stage.rate:g}", numbers, tensors)
+        return replace(
+            self.state, networks=_weights(self.networks), moments=moments, generator=self.generator.get_state()
+        )
 
-    def _restore(self, state: State, best: _Best) -> _Stage:
-        numbers = state.numbers
-        best.weights = {name: value.to(self.problem.device) for name, value in _below(state.tensors, "best").items()}
-        best.epoch, best.loss = int(numbers["best_epoch"]), numbers["best_loss"]
-        self._networks().load_state_dict(_below(state.tensors, "networks"))
-        self.generator.set_state(state.tensors["generator"])
-        self.epoch = int(numbers["epoch"])
-        optimizers = self._optimizers(numbers["rate"])
-        for i, optimizer in enumerate(optimizers):
-            moments: dict[int, dict[str, Tensor]] = {}
-            for name, value in _below(state.tensors, f"adam.{i}").items():
-                j, _, moment = name.partition(".")
-                moments.setdefault(int(j), {})[moment] = value
-            optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
-        return _Stage(int(numbers["place"]), numbers["rate"], int(numbers["retries"]), optimizers)
+    def _restore(self) -> None:
+        """The reverse of `_snapshot`."""
+        self.networks.load_state_dict(self.state.networks)
+        self.generator.set_state(self.state.generator)
+        self.adams = self._new_adams()
+        moments: tuple[dict[int, dict[str, Tensor]], ...] = ({}, {})
+        for key, value in self.state.moments.items():
+            i, j, name = key.split(".")
+            moments[int(i)].setdefault(int(j), {})[name] = value
+        for adam, of_adam in zip(self.adams, moments, strict=True):
+            adam.load_state_dict(adam.state_dict() | {"state": of_adam})
 
     # -- set-up -------------------------------------------------------------------------------------------------
 
@@ -215,12 +229,11 @@ class _PaperSolver:
                 network = MLP(n_in, self.problem.hidden_layers, n_out, activation, linear_tail=True)
         return network.to(dtype=torch.float32, device=self.problem.device)
 
-    def _networks(self) -> nn.ModuleList:
-        return nn.ModuleList([self.encoder, self.decoder])
-
-    def _optimizers(self, rate: float) -> tuple[torch.optim.Adam, torch.optim.Adam]:
-        whitening = torch.optim.Adam(self.encoder.parameters(), lr=rate)
-        return whitening, torch.optim.Adam(self._networks().parameters(), lr=rate)
+    def _new_adams(self) -> tuple[torch.optim.Adam, torch.optim.Adam]:
+        """One for whitening, one for reconstruction, at the present learning rate."""
+        parameters = self.encoder.parameters(), self.networks.parameters()
+        whitening, reconstruction = (torch.optim.Adam(p, lr=self.state.rate) for p in parameters)
+        return whitening, reconstruction
 
     def _tensors(self, bursts: Bursts) -> list[Tensor]:
         """All bursts in memory, those of equal length together: (n, M, D) each."""
@@ -233,20 +246,5 @@ class _PaperSolver:
         ]
 
 
-class _Best:
-    """The best weights so far and when they were found."""
-
-    def __init__(self, networks: nn.ModuleList, loss: float) -> None:
-        self.epoch = 0
-        self.keep(networks, loss if math.isfinite(loss) else math.inf, 0)
-
-    def keep(self, networks: nn.ModuleList, loss: float, epoch: int) -> None:
-        self.loss, self.epoch = loss, epoch
-        self.weights = {name: value.clone() for name, value in networks.state_dict().items()}
-
-    def restore(self, networks: nn.ModuleList) -> None:
-        networks.load_state_dict(self.weights)
-
-
-def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(f"{prefix}."): t for name, t in tensors.items() if name.startswith(f"{prefix}.")}
+def _weights(networks: nn.ModuleList) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in networks.state_dict().items()}

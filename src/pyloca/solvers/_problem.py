@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,9 +39,12 @@ class Problem:
     tol: float | None
 
     def facts(self) -> dict[str, Any]:
-        """What two runs must have in common for one to go on where the other was; `max_iter` may grow."""
+        """What two runs must have in common for one to go on where the other was; `max_iter` may grow.
+
+        "data" is a SHA-256 digest of means, tangents, counts and split. It comes last: a setting that differs is named
+        before the data that differs by it.
+        """
         statistics = self.statistics
-        rank = np.arange(1.0, len(statistics) + 1)  # weights by position: bursts in another order are other data
         return {
             "N": len(statistics),
             "D": statistics.n_features,
@@ -54,9 +58,15 @@ class Problem:
             "seed": self.seed,
             "held_out": len(self.validation),
             "tol": self.tol,
-            "size of the means": float(rank @ np.linalg.norm(statistics.means, axis=1)),
-            "size of the bursts": float(rank @ statistics.spectra.sum(axis=1)),
+            "data": self._digest(),
         }
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        statistics = self.statistics
+        for array in (statistics.means, statistics.tangents, statistics.counts, self.train, self.validation):
+            digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)

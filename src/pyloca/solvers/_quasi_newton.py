@@ -4,19 +4,87 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from pyloca.errors import ConvergenceError
 
-__all__ = ["LBFGS"]
+__all__ = ["LBFGS", "Minimum", "minimize"]
 
 Function = Callable[[Tensor], tuple[float, Tensor]]
+Preconditioner = Callable[[Tensor], Tensor]
 
 MEMORY = 60
 ARMIJO, CURVATURE = 1e-4, 0.9
 MAX_TRIALS = 25
+
+
+class Minimum(NamedTuple):
+    """What `minimize` found."""
+
+    theta: Tensor
+    value: float
+    n_iter: int  # steps that were taken
+    history: list[float]  # the value at the start and at every check
+
+
+def minimize(
+    function: Function,
+    theta: Tensor,
+    *,
+    max_iter: int,
+    tol: float,
+    check_every: int = 10,
+    preconditioner: Preconditioner | None = None,
+) -> Minimum:
+    """Minimise a smooth function of a flat vector by L-BFGS.
+
+    Parameters
+    ----------
+    function : callable
+        θ ↦ (value, gradient).
+    theta : Tensor (n,)
+        Where to start; left as it is.
+    max_iter : int
+        Most steps to take; 0 gives the start back.
+    tol : float
+        End when `check_every` steps lower the value by no more than this part of it.
+    check_every : int, default=10
+    preconditioner : callable, optional
+        g ↦ M g, M symmetric, positive and shaped like the inverse Hessian; its size does not matter.
+
+    Returns
+    -------
+    Minimum
+        θ, the value there, the number of steps, and the values at the start and at every check.
+
+    Raises
+    ------
+    ConvergenceError
+        If the value at the start is not finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pyloca.solvers import minimize
+    >>> def squares(x):
+    ...     return float((x - 1).square().sum()), 2 * (x - 1)
+    >>> found = minimize(squares, torch.zeros(3), max_iter=100, tol=1e-6)
+    >>> [round(x, 3) for x in found.theta.tolist()]
+    [1.0, 1.0, 1.0]
+    """
+    optimizer = LBFGS(function, theta)
+    optimizer.preconditioner = preconditioner
+    history, n_iter = [optimizer.value], 0
+    while n_iter < max_iter and optimizer.step():
+        n_iter += 1
+        if n_iter % check_every == 0:
+            history.append(optimizer.value)
+            if history[-2] - history[-1] <= tol * abs(history[-2]):
+                break
+    return Minimum(optimizer.theta, optimizer.value, n_iter, history)
 
 
 class LBFGS:
@@ -39,12 +107,12 @@ class LBFGS:
         self._memory = _Memory(self.theta)
 
     @property
-    def preconditioner(self) -> Callable[[Tensor], Tensor] | None:
+    def preconditioner(self) -> Preconditioner | None:
         """M, a symmetric positive map; None is the identity."""
         return self._memory.metric
 
     @preconditioner.setter
-    def preconditioner(self, metric: Callable[[Tensor], Tensor] | None) -> None:
+    def preconditioner(self, metric: Preconditioner | None) -> None:
         self._memory.set_metric(metric)
 
     def step(self) -> bool:
@@ -93,7 +161,7 @@ class _Memory:
 
     def __init__(self, like: Tensor, size: int = MEMORY) -> None:
         self.size = size
-        self.metric: Callable[[Tensor], Tensor] | None = None
+        self.metric: Preconditioner | None = None
         self._s, self._y, self._my = (like.new_zeros(size, len(like)) for _ in range(3))
         self._sy, self._ymy = (like.new_zeros(size, size) for _ in range(2))
         self._order: list[int] = []  # places in the buffers, oldest first
@@ -104,7 +172,7 @@ class _Memory:
     def clear(self) -> None:
         self._order = []
 
-    def set_metric(self, metric: Callable[[Tensor], Tensor] | None) -> None:
+    def set_metric(self, metric: Preconditioner | None) -> None:
         self.metric = metric
         for place in self._order:
             self._my[place] = self._apply(self._y[place])

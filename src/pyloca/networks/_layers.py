@@ -1,0 +1,150 @@
+"""The layers of any module whose weights enter neurons: what goes into them, and the cotangents that come back.
+
+A hook on each layer records its input and adds a zero ε to its output. Reverse mode with respect to ε then gives the
+cotangent of that output, whatever the module does with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Call", "Layer", "Trace", "find_layers"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An `nn.Linear` or a convolution: a row of its weight, and its bias, are all that enters one neuron."""
+
+    module: nn.Linear | nn.Conv1d | nn.Conv2d
+    weight: Tensor
+    bias: Tensor | None  # None also when it is not trained
+
+    @property
+    def axes(self) -> int:
+        """Axes of an input: bursts, channels, places. 0 for a linear layer, which takes any number from 2 on."""
+        return 0 if isinstance(self.module, nn.Linear) else 2 + len(self.module.kernel_size)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """(n, …) → (n, T, m): what a row of the weight is multiplied with, at T places; for a convolution, patches."""
+        layer = self.module
+        if isinstance(layer, nn.Linear):
+            return x.reshape(len(x), -1, x.shape[-1])
+        image = x if x.dim() == 4 else x[:, :, None]  # (n, C, H, W)
+        kernel, stride, dilation = (
+            size if len(size) == 2 else (1, *size) for size in (layer.kernel_size, layer.stride, layer.dilation)
+        )
+        image = functional.pad(image, _padding(layer))
+        return functional.unfold(image, kernel, dilation, 0, stride).transpose(1, 2)
+
+    def outputs(self, y: Tensor) -> Tensor:
+        """(n, …), shaped as the layer's output → (n, T, neurons)."""
+        return (
+            y.reshape(len(y), -1, y.shape[-1]) if isinstance(self.module, nn.Linear) else y.flatten(2).transpose(1, 2)
+        )
+
+
+def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[int]:
+    """Zeros before and after, last axis first, as `torch.nn.functional.pad` has it."""
+    if not isinstance(layer.padding, str):
+        return [size for axis in reversed(layer.padding) for size in (axis, axis)]
+    if layer.padding == "valid":
+        return [0, 0]
+    sizes = [d * (k - 1) for k, d in zip(layer.kernel_size, layer.dilation, strict=True)]
+    return [part for size in reversed(sizes) for part in (size // 2, size - size // 2)]
+
+
+def find_layers(module: nn.Module) -> dict[nn.Module, Layer]:
+    """The layers in `module` that have neurons and train their weights."""
+    trained = {id(p) for p in module.parameters() if p.requires_grad}
+    found: dict[nn.Module, Layer] = {}
+    for part in module.modules():
+        if not isinstance(part, (nn.Linear, nn.Conv1d, nn.Conv2d)):
+            continue
+        if not isinstance(part, nn.Linear) and (part.groups > 1 or part.padding_mode != "zeros"):
+            continue
+        # a weight that a parametrization computes is no parameter, so a row of it is not a block of θ
+        if id(part.weight) in trained:
+            bias = part.bias if part.bias is not None and id(part.bias) in trained else None
+            found[part] = Layer(part, part.weight, bias)
+    return found
+
+
+class Trace:
+    """`module` on a stack (1 + k, n, D): its output (1 + k, n, d), and the calls of its layers.
+
+    Differentiable in the parameters and in every ε.
+    """
+
+    def __init__(self, module: nn.Module, layers: Mapping[nn.Module, Layer], stack: Tensor) -> None:
+        self.calls: list[Call] = []
+        self._layers, self._shape = layers, stack.shape[:2]
+        zero, one = stack.new_zeros(()), stack.new_ones(())
+        tangents = stack[1:] if len(stack) > 1 else torch.zeros_like(stack)
+        with torch.enable_grad():
+            with self._hooks(self._allocate):
+                module(stack[0])
+            found: list[tuple[Any, Any]] = []
+            for axis, tangent in enumerate(tangents, start=1):
+                run = partial(self._run, module, min(axis, len(stack) - 1))
+                found.append(torch.func.jvp(run, (stack[0], zero), (tangent, one))[:2])
+        slabs = [found[0][0], *(pushed for _, pushed in found)][: len(stack)]  # (output, inputs of the layers) each
+        self.output = torch.stack([output for output, _ in slabs])
+        for i, call in enumerate(self.calls):
+            call.inputs = torch.stack([inputs[i] for _, inputs in slabs]).detach()
+
+    def _run(self, module: nn.Module, axis: int, points: Tensor, zero: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The module's output and the inputs of its layers. `zero` has the tangent 1: it carries the tangent of ε."""
+        recorded: list[Tensor] = []
+
+        def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
+            if not self._fits(module, args, kwargs):
+                return output
+            eps = self.calls[len(recorded)].eps
+            recorded.append(_input(args, kwargs))
+            return output + eps[0] + zero * eps[axis]
+
+        with self._hooks(record):
+            return module(points), recorded
+
+    def _allocate(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        """Make the ε of this call; under `torch.func` nothing that requires a gradient can be made."""
+        if self._fits(module, args, kwargs):
+            eps = torch.zeros(self._shape[0], *output.shape, dtype=output.dtype, device=output.device)
+            self.calls.append(Call(self._layers[module], eps.requires_grad_()))
+
+    def _fits(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a layer is called with one input per burst. If it is not, its weights are left to their diagonal."""
+        x, axes = _input(args, kwargs), self._layers[module].axes
+        return x.dim() > 1 and len(x) == self._shape[1] and axes in (0, x.dim())
+
+    @contextmanager
+    def _hooks(self, hook: Callable[..., Any]) -> Iterator[None]:
+        handles = [layer.register_forward_hook(hook, with_kwargs=True) for layer in self._layers]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+@dataclass
+class Call:
+    """One call of a layer: the zeros ε that were added to its output, and its inputs; both (1 + k, n, …)."""
+
+    layer: Layer
+    eps: Tensor
+    inputs: Tensor = field(default_factory=lambda: torch.empty(0))
+
+
+def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    found = args[0] if args else kwargs["input"]
+    assert isinstance(found, Tensor)
+    return found

@@ -1,0 +1,60 @@
+"""Where the training of a module of the user's own starts."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from scipy.stats import kstest
+from torch import Tensor, nn
+
+from pyloca.networks._kernel import draw
+from pyloca.networks._layers import Trace, find_layers
+
+__all__ = ["is_untouched", "start_like_ours"]
+
+FEWEST = 100  # weights below which nobody can tell
+CHANCE = 1e-6  # how often weights that PyTorch has just drawn are taken for somebody's work
+
+
+def start_like_ours(module: nn.Module, points: Tensor, generator: torch.Generator) -> bool:
+    """Draw the linear layers of an untouched module as `initialize` does; False when there is nothing to draw.
+
+    `points` (n, D) show in which order the layers are called. PyTorch's own draw leaves all but the first layer almost
+    linear over the data, and training does not make up for that (docs/algorithm.md has figures). Weights that
+    somebody has set are kept, however they came about.
+    """
+    if not is_untouched(module):
+        return False
+    calls = Trace(module, find_layers(module), points[None]).calls
+    layers = [call.layer.module for call in calls if isinstance(call.layer.module, nn.Linear)]
+    with torch.no_grad():
+        for layer in dict.fromkeys(layers):
+            draw(layer, generator, last=layer is layers[-1])
+    return bool(layers)
+
+
+def is_untouched(module: nn.Module) -> bool:
+    """Whether all linear layers look as `torch.nn.Linear` draws them: uniform between ±1/√n_in, weights and biases.
+
+    Training from such a draw, or any other way to set weights, takes some of them beyond these limits or bends the
+    distribution. A frozen layer, a parametrized one, or too few weights to tell, and the module counts as touched.
+    """
+    weights, biases = [], []
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            if not all(p.requires_grad for p in layer.parameters()) or not isinstance(layer.weight, nn.Parameter):
+                return False
+            weights.append(layer.weight.detach().flatten() * math.sqrt(layer.in_features))
+            if layer.bias is not None:
+                biases.append(layer.bias.detach() * math.sqrt(layer.in_features))
+    if sum(part.numel() for part in weights) < FEWEST:
+        return False
+    return _uniform(weights) and (not biases or _uniform(biases))
+
+
+def _uniform(parts: list[Tensor]) -> bool:
+    values = torch.cat(parts).double().cpu().numpy()
+    if abs(values).max() > 1 + 1e-6 or any(part.numel() > 1 and torch.all(part == part[0]) for part in parts):
+        return False
+    return bool(kstest(values, "uniform", args=(-1, 2)).pvalue > CHANCE)
