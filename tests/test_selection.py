@@ -148,6 +148,17 @@ def test_three_components_for_a_sphere():
     assert found.models[3].n_components_ == 3
 
 
+def test_candidates_are_compared_on_the_same_held_out_bursts():
+    """Without a seed too: each fit on its own would hold out other bursts, which the rest had trained on."""
+    _, bursts = planar_bursts(60, 20)
+    for random_state in (None, np.random.RandomState(1)):
+        found = select_n_components(
+            bursts, candidates=(2, 3), random_state=random_state, hidden_layers=(5,), max_iter=20, burst_std=0.01
+        )
+        first, second = (model.validation_indices_ for model in found.models.values())
+        np.testing.assert_array_equal(first, second)
+
+
 def test_candidates_below_k_are_refused():
     with pytest.raises(BurstError, match="at least k = 2"):
         select_n_components(datasets.mushroom(100, 20, random_state=0).bursts, candidates=(1, 2), random_state=0)
