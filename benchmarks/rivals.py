@@ -86,10 +86,11 @@ def _methods(data: datasets.Dataset, seed: int) -> dict[str, dict[str | None, An
     d, sigma = data.n_components, data.burst_std
     return {
         "LOCA": {None: LOCA(d, burst_std=sigma, random_state=seed)},
-        "BurstAlignment": {None: BurstAlignment(d, burst_std=sigma)},
-        "IntrinsicIsomap": {None: IntrinsicIsomap(d, burst_std=sigma)},
+        "BurstAlignment": {None: BurstAlignment(d, burst_std=sigma, random_state=0)},
+        "IntrinsicIsomap": {None: IntrinsicIsomap(d, burst_std=sigma, random_state=0)},
         "RiemannianRelaxation": {
-            f"{f:g}": RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f) for f in (0.5, 1, 2, 4)
+            f"{f:g}": RiemannianRelaxation(d, burst_std=sigma, bandwidth_factor=f, random_state=0)
+            for f in (0.5, 1, 2, 4)
         },
         "AnisotropicDiffusionMaps": candidates(AnisotropicDiffusionMaps, d),
         "DiffusionMaps": candidates(DiffusionMaps, d),

@@ -148,7 +148,7 @@ def camera_limit() -> list[dict[str, Any]]:
             statistics = BurstStatistics.from_bursts(bursts, 2)
             graph = connected_graph(statistics)
             step = float(np.median(np.linalg.norm(X[graph.heads] - X[graph.tails], axis=1)))
-            positions = align(statistics, 2, burst_std=JITTER).positions
+            positions = align(statistics, 2, burst_std=JITTER, random_state=0).positions
             row["step / blur"] = step / blur
             row[f"stretch ratio, {name}"] = float(
                 np.median(np.sqrt(statistics.spectra[:, 0] / statistics.spectra[:, 1]))

@@ -110,7 +110,7 @@ def inspect_bursts(
     sigma = statistics.burst_std(bursts.burst_std)
     positions, strain, apart = None, np.nan, ""
     try:
-        alignment = align(statistics, k, burst_std=sigma)
+        alignment = align(statistics, k, burst_std=sigma, random_state=0)
         positions, strain = alignment.positions, alignment.strain
     except BurstError as error:
         apart = str(error)

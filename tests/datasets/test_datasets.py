@@ -58,6 +58,17 @@ def test_a_seed_repeats_and_another_does_not(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
+def test_without_a_seed_every_call_draws_anew(name):
+    assert np.all(SMALL[name](None).bursts.to_array() != SMALL[name](None).bursts.to_array())
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_bursts_know_their_size(name):
+    data = SMALL[name](0)
+    assert data.bursts.burst_std == data.burst_std
+
+
+@pytest.mark.parametrize("name", SMALL)
 def test_numpys_own_generator_is_left_alone(name):
     before = np.random.get_state()[1].tolist()
     SMALL[name](1)

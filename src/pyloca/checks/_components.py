@@ -48,7 +48,7 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
     """
     statistics = statistics[sample_rows(len(statistics), HINT_BURSTS)]
     k = statistics.intrinsic_dim
-    flat, bent = (align(statistics, d, burst_std=burst_std).strain for d in (k, k + 1))
+    flat, bent = (align(statistics, d, burst_std=burst_std, random_state=0).strain for d in (k, k + 1))
     return Suggestion(k + 1 if bent < CURED * flat else k, k, (flat, bent))
 
 

@@ -106,7 +106,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> from pyloca import LOCA, datasets
-    >>> data = datasets.mushroom(n_bursts=200, n_points=20)
+    >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
     >>> model = LOCA(n_components=2, burst_std=data.burst_std, hidden_layers=(10,), random_state=0)
     >>> model.fit_transform(data.bursts).shape
     (200, 2)
