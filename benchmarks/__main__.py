@@ -25,12 +25,14 @@ from benchmarks import (
     sources,
     speed,
     thresholds,
+    units,
     unseen,
 )
 
 COMMANDS = {
     "accuracy": accuracy.run,
     "unseen": unseen.run,
+    "units": units.run,
     "speed": speed.run,
     "growth": growth.run,
     "faults": faults.run,

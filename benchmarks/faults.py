@@ -143,7 +143,7 @@ FAULTS = {
     "large_bursts": large_bursts,
 }
 # faults that are refused before training, by a word of the message
-REFUSED = {"pieces": "pieces that do not touch", "noise": "noise of the instrument hides"}
+REFUSED = {"pieces": "pieces that do not touch", "noise": "measurement noise hides"}
 CLEAN = {
     "mushroom": lambda seed: datasets.mushroom(random_state=seed),
     "frame": lambda seed: datasets.frame(random_state=seed),

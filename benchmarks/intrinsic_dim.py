@@ -19,7 +19,7 @@ def estimate(k: int, n_features: int, seed: int) -> tuple[int, float]:
     X, measure = random.uniform(size=(N, k)), smooth_map(k, n_features, random)
     points = measure((X[:, None] + STD * random.standard_normal((N, M, k))).reshape(-1, k)).reshape(N, M, n_features)
     size = np.sqrt(points.var(axis=1).sum(axis=1).mean() / k)
-    found = estimate_intrinsic_dim(points + NOISE * size * random.standard_normal(points.shape))
+    found = estimate_intrinsic_dim(points + NOISE * size * random.standard_normal(points.shape), random_state=0)
     return int(found), found.confidence
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.tables import RESULTS, print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
-from pyloca.paper.experiments import EXPERIMENTS
 from pyloca.metrics import stress
+from pyloca.paper.experiments import EXPERIMENTS
 
 NAMES = ("mushroom", "sphere")
 CHECKPOINTS = Path("out", "paper_solver")

@@ -18,8 +18,8 @@ from sklearn.datasets import load_sample_image
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts, from_image_patches
-from pyloca.paper.experiments import Result, flatten
 from pyloca.metrics import stress
+from pyloca.paper.experiments import Result, flatten
 
 SEEDS, CAMERA_SEEDS, WORKERS = 5, 3, 4
 SHEET_BAR, STRESS_BAR, SECONDS_BAR = 0.02, 0.01, 120.0
@@ -148,7 +148,7 @@ def camera_limit() -> list[dict[str, Any]]:
             statistics = BurstStatistics.from_bursts(bursts, 2)
             graph = connected_graph(statistics)
             step = float(np.median(np.linalg.norm(X[graph.heads] - X[graph.tails], axis=1)))
-            positions = align(statistics, 2, burst_std=JITTER).positions
+            positions = align(statistics, 2, burst_std=JITTER, random_state=0).positions
             row["step / blur"] = step / blur
             row[f"stretch ratio, {name}"] = float(
                 np.median(np.sqrt(statistics.spectra[:, 0] / statistics.spectra[:, 1]))

@@ -12,8 +12,8 @@ from benchmarks.tables import HEADER, print_table, summary, summary_row, write_r
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset
-from pyloca.paper.experiments._measurements import smooth_map
 from pyloca.metrics import calibrate, stress
+from pyloca.paper.experiments._measurements import smooth_map
 
 BAR = 0.01
 Measurement = Callable[[np.ndarray], np.ndarray]

@@ -29,14 +29,20 @@ def test_burst_std_is_the_size_of_a_burst_in_the_measurements():
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_intrinsic_dimension_of_a_plane(k):
     _, bursts = planar_bursts(40, 30, k=k, dim=5)
-    assert estimate_intrinsic_dim(bursts).intrinsic_dim == k
-    assert int(estimate_intrinsic_dim(Bursts(bursts))) == k
-    assert int(estimate_intrinsic_dim(BurstStatistics.from_bursts(bursts, 1))) == 1  # k is already fixed
+    assert estimate_intrinsic_dim(bursts, random_state=0).intrinsic_dim == k
+    assert int(estimate_intrinsic_dim(Bursts(bursts), random_state=0)) == k
+    assert (
+        int(estimate_intrinsic_dim(BurstStatistics.from_bursts(bursts, 1), random_state=0)) == 1
+    )  # k is already fixed
 
 
 def test_intrinsic_dimension_of_the_papers_data():
-    for data in (datasets.mushroom(50, 30), datasets.sphere(30), datasets.wifi(50)):
-        assert int(estimate_intrinsic_dim(data.bursts)) == data.intrinsic_dim
+    for data in (
+        datasets.mushroom(50, 30, random_state=0),
+        datasets.sphere(30, random_state=0),
+        datasets.wifi(50, random_state=0),
+    ):
+        assert int(estimate_intrinsic_dim(data.bursts, random_state=0)) == data.intrinsic_dim
 
 
 # -- σ --------------------------------------------------------------------------------------------------------------
@@ -51,7 +57,7 @@ def test_burst_std_knows_how_sure_it_is():
 
 
 def test_burst_std_from_known_distances():
-    data = datasets.mushroom(400, 100)
+    data = datasets.mushroom(400, 100, random_state=0)
     pairs = np.random.RandomState(0).randint(400, size=(30, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     distances = np.linalg.norm(data.X[pairs[:, 0]] - data.X[pairs[:, 1]], axis=1)
@@ -88,8 +94,8 @@ def test_k_of_a_curved_surface_in_many_dimensions(k, noise):
     random = np.random.RandomState(k)
     X, measure = random.uniform(size=(100, k)), smooth_map(k, 60, random)
     points = measure((X[:, None] + 0.02 * random.standard_normal((100, 40, k))).reshape(-1, k)).reshape(100, 40, 60)
-    estimate = estimate_intrinsic_dim(points + 0.02 * noise * random.standard_normal(points.shape))
-    assert estimate == k
+    estimate = estimate_intrinsic_dim(points + 0.02 * noise * random.standard_normal(points.shape), random_state=0)
+    assert int(estimate) == k
     assert estimate.confidence > 0.95
     assert estimate.growth[:k].max() < 1.2
     assert estimate.growth[k] > 1 + 1 / k or noise
@@ -101,14 +107,14 @@ def test_k_does_not_depend_on_the_unit_of_a_sensor(factor):
     X = random.uniform(-1, 1, size=(200, 2))[:, None] + 0.02 * random.standard_normal((200, 40, 2))
     a, b = X[..., 0], X[..., 1]
     points = np.stack([factor * (a + 0.3 * b**2), b + 0.3 * np.sin(2 * a), np.sin(1.5 * a + b)], axis=-1)
-    assert int(estimate_intrinsic_dim(points)) == 2
+    assert int(estimate_intrinsic_dim(points, random_state=0)) == 2
 
 
 def test_confidence_falls_when_the_drop_is_not_clear():
     random = np.random.RandomState(0)
     stretch = np.stack([np.ones(200), np.exp(random.normal(np.log(50**-0.5), 0.5, 200))], axis=1)
     bursts = 0.01 * random.standard_normal((200, 200, 2)) * stretch[:, None] + random.uniform(size=(200, 1, 2))
-    assert estimate_intrinsic_dim(bursts).confidence < 0.99
+    assert estimate_intrinsic_dim(bursts, random_state=0).confidence < 0.99
 
 
 # -- d --------------------------------------------------------------------------------------------------------------
@@ -117,10 +123,10 @@ def test_confidence_falls_when_the_drop_is_not_clear():
 @pytest.mark.parametrize(
     ("make", "d"),
     [
-        (lambda: datasets.mushroom(400, 50), 2),
-        (lambda: datasets.sphere(100), 3),
+        (lambda: datasets.mushroom(400, 50, random_state=0), 2),
+        (lambda: datasets.sphere(100, random_state=0), 3),
         (lambda: swiss_roll_with_hole(0), 2),
-        (lambda: datasets.wifi(400), 2),
+        (lambda: datasets.wifi(400, random_state=0), 2),
     ],
 )
 def test_the_hint_tells_flat_from_curved(make, d):
@@ -130,7 +136,7 @@ def test_the_hint_tells_flat_from_curved(make, d):
 
 @pytest.mark.slow
 def test_three_components_for_a_sphere():
-    data = datasets.sphere(100)
+    data = datasets.sphere(100, random_state=0)
     found = select_n_components(
         data.bursts, burst_std=data.burst_std, candidates=(2, 3, 4), hidden_layers=(20, 20), random_state=0
     )
@@ -142,13 +148,27 @@ def test_three_components_for_a_sphere():
     assert found.models[3].n_components_ == 3
 
 
+def test_candidates_are_compared_on_the_same_held_out_bursts():
+    """Without a seed too: each fit on its own would hold out other bursts, which the rest had trained on."""
+    _, bursts = planar_bursts(60, 20)
+    for random_state in (None, np.random.RandomState(1)):
+        found = select_n_components(
+            bursts, candidates=(2, 3), random_state=random_state, hidden_layers=(5,), max_iter=20, burst_std=0.01
+        )
+        first, second = (model.validation_indices_ for model in found.models.values())
+        np.testing.assert_array_equal(first, second)
+
+
 def test_candidates_below_k_are_refused():
     with pytest.raises(BurstError, match="at least k = 2"):
-        select_n_components(datasets.mushroom(100, 20).bursts, candidates=(1, 2))
+        select_n_components(datasets.mushroom(100, 20, random_state=0).bursts, candidates=(1, 2), random_state=0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "d"), [(lambda: datasets.mushroom(200, 30), 2), (lambda: datasets.sphere(100), 3)])
+@pytest.mark.parametrize(
+    ("make", "d"),
+    [(lambda: datasets.mushroom(200, 30, random_state=0), 2), (lambda: datasets.sphere(100, random_state=0), 3)],
+)
 def test_auto(make, d):
     data = make()
     model = LOCA("auto", burst_std=data.burst_std, hidden_layers=(15,), random_state=0).fit(data.bursts)
@@ -158,7 +178,7 @@ def test_auto(make, d):
 
 def test_estimates_are_parameters_with_their_confidence_and_can_be_pickled():
     _, bursts = planar_bursts(60, 20)
-    sigma, k = estimate_burst_std(bursts), estimate_intrinsic_dim(bursts)
+    sigma, k = estimate_burst_std(bursts), estimate_intrinsic_dim(bursts, random_state=0)
     copied = clone(LOCA(2, burst_std=float(sigma), intrinsic_dim=int(k)))
     assert (copied.burst_std, copied.intrinsic_dim) == (sigma.burst_std, k.intrinsic_dim)
     assert "±" in str(sigma) and "of bootstrap samples agree" in str(k)
@@ -179,6 +199,6 @@ def test_a_fit_with_a_finding_is_passed_over():
     random = np.random.RandomState(0)
     t = random.uniform(0, 2 * np.pi, (150, 1)) + 0.03 * random.standard_normal((150, 30))
     bursts = np.stack([np.cos(t), np.sin(t)], axis=2)
-    found = select_n_components(bursts, burst_std=0.03, candidates=[1, 2], hidden_layers=(20,))
+    found = select_n_components(bursts, burst_std=0.03, candidates=[1, 2], hidden_layers=(20,), random_state=0)
     assert found.models[1].diagnostics_.findings and not found.models[2].diagnostics_.findings
     assert found.n_components == 2

@@ -1,4 +1,7 @@
-"""What can go wrong, by name. Every message says what arrived, what was expected, and what to do."""
+"""Exceptions and warnings. Every message says what arrived, what was expected, and what to do.
+
+Bad data raises `BurstError`; bad parameters raise plain `ValueError` or `TypeError`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ __all__ = ["BurstError", "ConvergenceError", "ModelFileError", "PylocaError", "T
 
 
 class PylocaError(Exception):
-    """Base of all errors that pyloca raises on purpose."""
+    """Base class of the exceptions that pyloca defines."""
 
 
 class BurstError(PylocaError, ValueError):
-    """The data cannot be used: says which burst, what is wrong with it and what to do."""
+    """The data cannot be used; the message names the burst, what is wrong with it and what to do."""
 
 
 class ConvergenceError(PylocaError, RuntimeError):
@@ -18,8 +21,8 @@ class ConvergenceError(PylocaError, RuntimeError):
 
 
 class ModelFileError(PylocaError, ValueError):
-    """The file is not a model that this version of pyloca wrote, or it was altered since."""
+    """The file cannot be loaded: not a pyloca model, a newer format, altered content, or other networks."""
 
 
 class TrustWarning(UserWarning):
-    """The fit finished, but a check says that its result should not be believed."""
+    """The fit finished, but a check found that its result should not be trusted."""

@@ -124,7 +124,7 @@ def inspect_bursts(
     sigma = statistics.burst_std(bursts.burst_std)
     positions, strain, excess, apart = None, np.nan, np.nan, ""
     try:
-        alignment = align(statistics, k, burst_std=sigma)
+        alignment = align(statistics, k, burst_std=sigma, random_state=0)
         positions, strain = alignment.positions, alignment.strain
         excess = strain_beyond_sampling(alignment, statistics)
     except BurstError as error:

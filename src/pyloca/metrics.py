@@ -1,4 +1,4 @@
-"""How far an embedding is from the truth, where the truth is known."""
+"""Distance of an embedding from the truth, where the truth is known."""
 
 from __future__ import annotations
 
@@ -19,17 +19,39 @@ SLAB = 1 << 20
 def _pair(X: ArrayLike, Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
     if X.ndim != 2 or Z.ndim != 2 or len(X) != len(Z):
-        raise ValueError(f"expected (n, d) arrays with the same n; got shapes {X.shape} and {Z.shape}.")
-    if not (np.isfinite(X).all() and np.isfinite(Z).all()):
-        raise ValueError("the points must be finite.")
+        raise ValueError(f"X and Z must be 2-d with the same number of rows; got shapes {X.shape} and {Z.shape}.")
+    for name, points in (("X", X), ("Z", Z)):
+        bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+        if len(bad):
+            raise ValueError(f"{name} must be finite; row {bad[0]} (of {len(bad)} such rows) is {points[bad[0]]}.")
     return X, Z
 
 
-def stress(X: ArrayLike, Z: ArrayLike, *, scale: bool = False, random_state: int = 0) -> float:
+def stress(X: ArrayLike, Z: ArrayLike, *, scale: bool = False) -> float:
     """Mean over all pairs i < j of (‖x_i − x_j‖ − c ‖z_i − z_j‖)².
 
-    c = 1, or with ``scale=True`` the one factor that makes the stress least. With more than 5,000 points the mean is
-    over 10⁷ random pairs drawn by `random_state`, which is exact to about 0.1 %; no N × N matrix is made.
+    Parameters
+    ----------
+    X : (n, d) array
+        True latents.
+    Z : (n, e) array
+        Embedding of the same points.
+    scale : bool, default=False
+        False: c = 1. True: c is the factor that minimises the stress.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match, are not finite, or have fewer than 2 rows.
+
+    Notes
+    -----
+    With more than 5000 points the mean is over 10⁷ random pairs, always the same ones; it is accurate to about 0.1 %.
+    No n × n matrix is formed.
 
     Examples
     --------
@@ -42,7 +64,7 @@ def stress(X: ArrayLike, Z: ArrayLike, *, scale: bool = False, random_state: int
         raise ValueError(f"stress needs at least 2 points; got {n}.")
     xx = xz = zz = difference = 0.0
     n_pairs = 0
-    for i, j in _pairs(n, random_state):
+    for i, j in _pairs(n):
         dx = np.linalg.norm(X[i] - X[j], axis=1)
         dz = np.linalg.norm(Z[i] - Z[j], axis=1)
         xx, xz, zz = xx + float(dx @ dx), xz + float(dx @ dz), zz + float(dz @ dz)
@@ -53,15 +75,15 @@ def stress(X: ArrayLike, Z: ArrayLike, *, scale: bool = False, random_state: int
     return float(max(xx - xz * xz / zz, 0.0) if zz > 0 else xx) / n_pairs
 
 
-def _pairs(n: int, random_state: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Pairs i < j in slabs: all of them, or `RANDOM_PAIRS` random ones of many points."""
+def _pairs(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield pairs i < j in slabs: all of them, or `RANDOM_PAIRS` random ones if there are many points."""
     if n <= ALL_PAIRS:
         size = max(1, SLAB // n)
         for start in range(0, n - 1, size):
             i, j = np.triu_indices(min(size, n - start), 1, n - start)
             yield i + start, j + start
         return
-    random = np.random.RandomState(random_state)
+    random = np.random.RandomState(0)  # a stress is a property of X and Z: the same on every call
     for start in range(0, RANDOM_PAIRS, SLAB):
         i = random.randint(n, size=min(SLAB, RANDOM_PAIRS - start))
         yield i, (i + random.randint(1, n, size=len(i))) % n
@@ -69,21 +91,61 @@ def _pairs(n: int, random_state: int) -> Iterator[tuple[NDArray[np.int64], NDArr
 
 @dataclass(frozen=True)
 class RigidMap:
-    """z ↦ scale · z · rotation + shift, with rotation (d, e) orthogonal (reflections included)."""
+    """Rigid map z ↦ scale · z · rotation + shift.
+
+    Attributes
+    ----------
+    rotation : (d, e) array
+        Orthonormal rows (columns if d > e); may be a reflection.
+    shift : (e,) array
+    scale : float, default=1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RigidMap(np.eye(2), np.array([1.0, 0.0])).apply([[2.0, 3.0]])
+    array([[3., 3.]])
+    """
 
     rotation: NDArray[np.float64]
     shift: NDArray[np.float64]
     scale: float = 1.0
 
     def apply(self, Z: ArrayLike) -> NDArray[np.float64]:
-        """Map points (n, d) to (n, e)."""
+        """Map points.
+
+        Parameters
+        ----------
+        Z : (n, d) array
+
+        Returns
+        -------
+        (n, e) array
+        """
         return self.scale * np.asarray(Z, dtype=np.float64) @ self.rotation + self.shift
 
 
 def calibrate(X: ArrayLike, Z: ArrayLike, *, scale: bool = False) -> RigidMap:
-    """The rigid map (scaled rigid with ``scale=True``) of Z onto the truth X with the least mean squared error.
+    """Find the rigid map of an embedding onto the truth with the least mean squared error.
 
-    The dimensions may differ; the smaller is then filled up with zeros.
+    Parameters
+    ----------
+    X : (n, e) array
+        True latents.
+    Z : (n, d) array
+        Embedding of the same points; if d ≠ e, the smaller is padded with zeros.
+    scale : bool, default=False
+        Whether the map may also scale.
+
+    Returns
+    -------
+    RigidMap
+        From R^d to R^e.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match or are not finite.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The paper on one screen: whitening and reconstruction, as formulas.
 
 Notation: C (n, d, d) covariances of encoded bursts; T (k, n, d) tangents pushed through the encoder and divided by σ,
-T_i = A_i J_ρ(μ_i)ᵀ / σ; G_i = T_i T_iᵀ (k × k). Every function returns one number a burst unless it says otherwise.
+T_i = A_i J_ρ(μ_i)ᵀ / σ; G_i = T_i T_iᵀ (k × k). Losses are returned per burst.
 """
 
 from __future__ import annotations
@@ -24,19 +24,64 @@ __all__ = [
 
 
 def burst_covariance(encoded: Tensor) -> Tensor:
-    """Ĉ(ρ(Y_i)), dividing by M − 1: (n, M, d) → (n, d, d)."""
+    """Sample covariance Ĉ(ρ(Y_i)) of encoded bursts, with divisor M − 1.
+
+    Parameters
+    ----------
+    encoded : (n, M, d) tensor
+
+    Returns
+    -------
+    (n, d, d) tensor
+
+    Examples
+    --------
+    >>> burst_covariance(torch.tensor([[[0.0], [2.0]]]))
+    tensor([[[2.]]])
+    """
     centred = encoded - encoded.mean(dim=1, keepdim=True)
     return centred.transpose(1, 2) @ centred / (encoded.shape[1] - 1)
 
 
 def frobenius(covariance: Tensor, burst_std: float) -> Tensor:
-    """‖C/σ² − I_d‖²_F, the whitening loss (equation 8 of the paper)."""
+    """Whitening loss ‖C/σ² − I_d‖²_F (equation 8 of the paper).
+
+    Parameters
+    ----------
+    covariance : (n, d, d) tensor
+    burst_std : float
+        σ.
+
+    Returns
+    -------
+    (n,) tensor
+
+    Examples
+    --------
+    >>> frobenius(4 * torch.eye(2)[None], burst_std=2.0)
+    tensor([0.])
+    """
     eye = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
     return (covariance / burst_std**2 - eye).square().sum(dim=(1, 2))
 
 
 def frobenius_pushed(pushed: Tensor) -> Tensor:
-    """‖T_iᵀ T_i − I_d‖²_F = ‖G_i − I_k‖²_F + (d − k): the same on pushed tangents (k, n, d)."""
+    """Whitening loss of pushed tangents, ‖T_iᵀ T_i − I_d‖²_F = ‖G_i − I_k‖²_F + (d − k).
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+
+    Returns
+    -------
+    (n,) tensor
+
+    Examples
+    --------
+    >>> frobenius_pushed(torch.eye(3)[:2, None])
+    tensor([1.])
+    """
     k, _, d = pushed.shape
     gram = torch.einsum("anc,bnc->nab", pushed, pushed)
     eye = torch.eye(k, dtype=pushed.dtype, device=pushed.device)
@@ -44,16 +89,48 @@ def frobenius_pushed(pushed: Tensor) -> Tensor:
 
 
 def likelihood(covariance: Tensor, burst_std: float, k: int) -> Tensor:
-    """Σ over the k largest eigenvalues λ of C/σ² of λ − log λ − 1: the likelihood on raw bursts."""
+    """Likelihood loss of raw bursts: Σ (λ − log λ − 1) over the k largest eigenvalues λ of C/σ².
+
+    Parameters
+    ----------
+    covariance : (n, d, d) tensor
+    burst_std : float
+        σ.
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    (n,) tensor
+
+    Examples
+    --------
+    >>> likelihood(4 * torch.eye(2)[None], burst_std=2.0, k=2)
+    tensor([0.])
+    """
     values = torch.linalg.eigvalsh(covariance / burst_std**2)[:, -k:]
     return (values - values.log() - 1).sum(dim=1)
 
 
 def likelihood_pushed(pushed: Tensor) -> Tensor:
-    """tr G_i − log det G_i − k, for pushed tangents (k, n, d).
+    """Likelihood loss of pushed tangents, tr G_i − log det G_i − k.
 
-    Minus twice the Wishart log-likelihood of the burst covariance, a degree of freedom, less its value at G = I. It has
-    no scale bias, and −log det is a barrier: no dimension can collapse.
+    This is −2 times the Wishart log-likelihood of the burst covariance per degree of freedom, minus its value at
+    G = I. It has no scale bias, and −log det is a barrier: no dimension can collapse.
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+
+    Returns
+    -------
+    (n,) tensor
+
+    Examples
+    --------
+    >>> likelihood_pushed(torch.eye(3)[:2, None])
+    tensor([0.])
     """
     k = len(pushed)
     gram = torch.einsum("anc,bnc->nab", pushed, pushed)
@@ -61,9 +138,29 @@ def likelihood_pushed(pushed: Tensor) -> Tensor:
 
 
 def likelihood_pushed_with_gradient(pushed: Tensor) -> tuple[Tensor, Tensor]:
-    """`likelihood_pushed` and its gradient 2 (T − G⁻¹ T), (k, n, d), by Gram–Schmidt T = L Q: G⁻¹ T = L⁻ᵀ Q.
+    """Likelihood loss of pushed tangents and its gradient 2 (T − G⁻¹ T), by Gram–Schmidt T = L Q: G⁻¹ T = L⁻ᵀ Q.
 
-    All bursts at once in k² vector operations: factorising tiny matrices one by one would cost more than the network.
+    All bursts are treated at once in k² vector operations: factorising tiny matrices one by one would cost more than
+    the network.
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+
+    Returns
+    -------
+    value : (n,) tensor
+        As `likelihood_pushed`.
+    gradient : (k, n, d) tensor
+        Of the sum of `value`.
+
+    Examples
+    --------
+    >>> value, gradient = likelihood_pushed_with_gradient(2 * torch.eye(3)[:2, None])
+    >>> gradient[:, 0]
+    tensor([[3., 0., 0.],
+            [0., 3., 0.]])
     """
     k = len(pushed)
     lower: dict[tuple[int, int], Tensor] = {}
@@ -88,7 +185,22 @@ def likelihood_pushed_with_gradient(pushed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gauss_newton_rows(pushed: Tensor) -> Tensor:
-    """Cotangents (k(k+1)/2, k, n, d) of residuals whose squares sum to ½ ‖dG_i‖²: the likelihood's metric at G = I."""
+    """Cotangents of residuals whose squares sum to ½ ‖dG_i‖², the metric of the likelihood at G = I.
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+
+    Returns
+    -------
+    (k (k + 1) / 2, k, n, d) tensor
+
+    Examples
+    --------
+    >>> gauss_newton_rows(torch.ones(2, 5, 3)).shape
+    torch.Size([3, 2, 5, 3])
+    """
     k, n, d = pushed.shape
     rows = []
     for a in range(k):
@@ -103,16 +215,66 @@ def gauss_newton_rows(pushed: Tensor) -> Tensor:
 
 
 def reconstruction(points: Tensor, decoded: Tensor) -> Tensor:
-    """‖y − γ(ρ(y))‖², one number a point (equation 9): (…, D) → (…)."""
+    """Reconstruction loss ‖y − γ(ρ(y))‖² of each point (equation 9 of the paper).
+
+    Parameters
+    ----------
+    points, decoded : (…, D) tensor
+        y and γ(ρ(y)).
+
+    Returns
+    -------
+    (…) tensor
+
+    Examples
+    --------
+    >>> reconstruction(torch.zeros(2, 3), torch.ones(2, 3))
+    tensor([3., 3.])
+    """
     return (points - decoded).square().sum(dim=-1)
 
 
 def compressed_points(means: Tensor, tangents: Tensor) -> Tensor:
-    """The 2k points μ_i ± √k a_il, which have the burst's mean and covariance exactly: (n, 2k, D)."""
+    """Compress each burst to the 2k points μ_i ± √k a_il, which have its mean and its (population) covariance.
+
+    Parameters
+    ----------
+    means : (n, D) tensor
+        μ_i.
+    tangents : (n, k, D) tensor
+        A_i, with rows a_il.
+
+    Returns
+    -------
+    (n, 2k, D) tensor
+
+    Examples
+    --------
+    >>> compressed_points(torch.zeros(1, 2), torch.tensor([[[3.0, 0.0]]]))
+    tensor([[[ 3.,  0.],
+             [-3.,  0.]]])
+    """
     step = tangents.shape[1] ** 0.5 * tangents  # (n, k, D)
     return torch.cat([means[:, None] + step, means[:, None] - step], dim=1)
 
 
 def sampling_floor(counts: Tensor, k: int) -> Tensor:
-    """Expected likelihood loss of a perfect encoder, k(k+1) / (2 (M_i − 1)): what sampling alone leaves."""
+    """Return the likelihood loss of a perfect encoder that is due to sampling alone, k (k + 1) / (2 (M_i − 1)).
+
+    Parameters
+    ----------
+    counts : (n,) tensor
+        M_i.
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    (n,) tensor
+
+    Examples
+    --------
+    >>> sampling_floor(torch.tensor([4.0, 7.0]), k=2)
+    tensor([1.0000, 0.5000])
+    """
     return k * (k + 1) / (2 * (counts - 1))

@@ -1,13 +1,15 @@
-"""σ, k and d from the bursts themselves, each with a word on how sure it is."""
+"""Estimates of σ, k and d from the bursts themselves, each with its uncertainty."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
@@ -39,18 +41,19 @@ MORE = 3  # components beyond k that are tried
 
 @dataclass(frozen=True)
 class BurstStdEstimate:
-    """σ with its standard error.
+    """Estimate of σ with its standard error.
 
     Attributes
     ----------
     burst_std : float
-        What to give to ``LOCA(burst_std=...)``; ``float(estimate)`` is the same.
+        The value for ``LOCA(burst_std=...)``; ``float(estimate)`` gives the same.
     standard_error : float
+        Infinite if σ rests on a single distance.
     known_scale : bool
-        True when σ came from known distances: then it is in their unit, and coordinates made with it have the right
-        scale. Else it is the size of a burst in the measurements, and coordinates are right up to one factor.
+        True if σ was found from known distances: it is in their unit, and coordinates found with it have the right
+        scale. False: σ is the size of a burst in the measurements, and coordinates are right up to one factor.
     samples : (n,) array
-        What single bursts (or single distances) say.
+        The estimates from single bursts (or single distances).
     """
 
     burst_std: float
@@ -62,12 +65,17 @@ class BurstStdEstimate:
         return self.burst_std
 
     def __str__(self) -> str:
-        error = f" ± {self.standard_error:.1g}" if np.isfinite(self.standard_error) else ", by one distance alone"
+        error = f" ± {self.standard_error:.1g}" if np.isfinite(self.standard_error) else ", from a single distance"
         scale = "in the unit of the distances" if self.known_scale else "in the unit of the measurements"
         return f"σ = {self.burst_std:.4g}{error}, {scale}"
 
     def plot(self) -> Figure:
-        """Draw what single bursts say."""
+        """Draw the estimates from single bursts (or distances).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from pyloca.plots import plot_burst_std
 
         return plot_burst_std(self.burst_std, self.samples, self.standard_error, self.known_scale)
@@ -75,17 +83,17 @@ class BurstStdEstimate:
 
 @dataclass(frozen=True)
 class IntrinsicDimEstimate:
-    """k with its confidence.
+    """Estimate of k with its confidence.
 
     Attributes
     ----------
     intrinsic_dim : int
-        What to give to ``LOCA(intrinsic_dim=...)``; ``int(estimate)`` is the same.
+        The value for ``LOCA(intrinsic_dim=...)``; ``int(estimate)`` gives the same.
     confidence : float
-        Part of bootstrap samples of the bursts that give the same k.
+        Fraction of bootstrap samples of the bursts that give the same k.
     spectrum, growth : (r,) array
-        Median eigenvalues of the bursts, and how each direction grows with the radius: 1 for tangents and noise, more
-        for curvature (`pyloca.geometry.BurstSpectra`).
+        Median eigenvalues of the bursts, and how each direction grows with the radius: 1 for tangents and noise,
+        above 1 for curvature (`pyloca.geometry.BurstSpectra`).
     """
 
     intrinsic_dim: int
@@ -100,7 +108,12 @@ class IntrinsicDimEstimate:
         return f"k = {self.intrinsic_dim} ({self.confidence:.0%} of bootstrap samples agree)"
 
     def plot(self) -> Figure:
-        """Draw the spectrum and where the tangents end."""
+        """Draw the spectrum and where the tangents end.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from pyloca.plots import plot_intrinsic_dim
 
         return plot_intrinsic_dim(self.intrinsic_dim, self.confidence, self.spectrum, self.growth)
@@ -108,22 +121,25 @@ class IntrinsicDimEstimate:
 
 @dataclass(frozen=True)
 class ComponentSelection:
-    """Which d the bursts ask for.
+    """Selected d, with the fits that it was selected from.
 
     Attributes
     ----------
     n_components : int
-        The smallest d that no larger candidate betters on held-out bursts; one whose fit has no finding, if there is.
+        The smallest d that no other candidate improves on for held-out bursts; among those whose fit has no finding,
+        if there are any.
     intrinsic_dim : int
+        k.
     candidates : tuple of int
-    losses, excess : (n,)
-        Held-out whitening loss at each candidate (a burst counts with at most 5 times its sampling floor), and what is
-        left of it beyond the floor.
-    standard_errors : (n,)
-        Of the difference to the best candidate, burst by burst.
+        All d that were fitted.
+    losses, excess : (n,) array
+        Held-out whitening loss of each candidate (a burst counts at most 5 times its sampling floor), and its excess
+        over the floor.
+    standard_errors : (n,) array
+        Of the difference from the best candidate, burst by burst.
     hint : int
-        What the closed-form alignment says at once: k when the latent space is flat, k + 1 when one more dimension
-        relieves it.
+        The d suggested by the closed-form alignment: k if the latent space is flat, k + 1 if one more dimension
+        relieves the strain.
     models : dict of LOCA
         The fits, by d.
     """
@@ -145,7 +161,12 @@ class ComponentSelection:
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """Draw the loss against d."""
+        """Draw the loss against d.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from pyloca.plots import plot_component_selection
 
         floor = float((self.losses - self.excess)[0])
@@ -155,20 +176,52 @@ class ComponentSelection:
 def estimate_burst_std(
     bursts: Data, *, pairs: ArrayLike | None = None, distances: ArrayLike | None = None, n_components: int | None = None
 ) -> BurstStdEstimate:
-    """σ from the bursts alone, or in the right unit from some known distances.
+    """Estimate σ from the bursts alone, or in the right unit from some known distances.
 
-    Alone it is as in section 7.1 of the paper: σ² is the median over bursts of the first covariance eigenvalue. That is
-    the size of a burst in the *measurements*, so coordinates made with it are right up to one factor.
+    From the bursts alone, σ² is the median first eigenvalue of the burst covariances (section 7.1 of the paper). That
+    is the size of a burst in the *measurements*, so coordinates found with it are right up to one factor. If some
+    latent distances are known, σ is chosen such that the closed-form alignment reproduces them.
 
-    When you know the latent `distances` (n,) between some `pairs` (n, 2) of bursts, given by their numbers, σ is the
-    one under which the closed-form alignment (in `n_components` dimensions, by default k) has these distances.
+    Parameters
+    ----------
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+    pairs : (n, 2) array of int, optional
+        Pairs of bursts, by their numbers, whose latent distance is known.
+    distances : (n,) array, optional
+        Their distances.
+    n_components : int, optional
+        d of the alignment; None: k. Only with `pairs`.
+
+    Returns
+    -------
+    BurstStdEstimate
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used or aligned, or two of a pair coincide.
+    ValueError
+        If `pairs` and `distances` do not match, or only one of them is given.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=10, random_state=0)
+    >>> estimate_burst_std(data.bursts).known_scale
+    False
+    >>> distance = float(np.linalg.norm(data.X[0] - data.X[1]))
+    >>> estimate = estimate_burst_std(data.bursts, pairs=[(0, 1)], distances=[distance])
+    >>> abs(float(estimate) / data.burst_std - 1) < 0.3
+    True
     """
     statistics = _statistics(bursts, 1 if pairs is None else None)
     if pairs is None or distances is None:
         if pairs is not None or distances is not None:
-            raise ValueError("give pairs and distances together, or neither.")
+            raise ValueError(f"got only {'pairs' if distances is None else 'distances'}; pass pairs and distances.")
         if n_components is not None:
-            raise ValueError("n_components is for the alignment that known distances need; give pairs and distances.")
+            raise ValueError(
+                "n_components is used only with known distances; pass pairs and distances, or leave it out."
+            )
         samples = np.sqrt(statistics.spectra[:, 0])
         sigma = statistics.burst_std()
         spread = 1.4826 * float(np.median(np.abs(samples - sigma)))
@@ -176,22 +229,50 @@ def estimate_burst_std(
     ends, lengths = _check_pairs(pairs, distances, len(statistics))
     rows = np.unique(ends)
     rows = np.union1d(rows, sample_rows(len(statistics), SAMPLE))
-    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows)).positions
+    places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), random_state=0).positions
     one, other = (places[np.searchsorted(rows, ends[:, side])] for side in (0, 1))
     aligned = np.linalg.norm(one - other, axis=1)
     if not np.all(aligned > 0):
-        raise BurstError(f"bursts {ends[np.argmin(aligned)].tolist()} coincide; their distance tells no scale.")
+        first, second = ends[np.argmin(aligned)]
+        raise BurstError(
+            f"{statistics.name_of(first)} and {statistics.name_of(second)} coincide, so their distance gives no scale. "
+            "Remove this pair."
+        )
     ratios = lengths / aligned
     sigma = float(lengths @ aligned / (aligned @ aligned))
     error = float(ratios.std(ddof=1) / np.sqrt(len(ratios))) if len(ratios) > 1 else np.inf
     return BurstStdEstimate(sigma, error, True, ratios)
 
 
-def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicDimEstimate:
-    """k: where the burst spectra drop to noise and curvature; these are told from tangents by how they scale.
+def estimate_intrinsic_dim(
+    bursts: Data, *, random_state: int | np.random.RandomState | None = None
+) -> IntrinsicDimEstimate:
+    """Estimate k, the number of eigenvalues before the burst spectra drop to curvature and noise.
 
-    Curvature grows with the square of the burst's radius, noise does not grow and fills all directions evenly. All D
-    when no drop is clear: a measurement may stretch one direction several times more than another.
+    Curvature grows with the square of the radius of a burst; noise does not grow and fills all directions evenly. If
+    no drop is clear, k = D: a measurement may stretch one direction several times more than another.
+
+    Parameters
+    ----------
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+    random_state : int, RandomState or None, default=None
+        Draws the bootstrap samples, on which only the confidence depends.
+
+    Returns
+    -------
+    IntrinsicDimEstimate
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, noise hides them, or they have too few points to tell.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> print(estimate_intrinsic_dim(bursts, random_state=0))
+    k = 2 (100% of bootstrap samples agree)
     """
     if isinstance(bursts, BurstStatistics):  # k is already fixed
         spectrum = np.median(bursts.spectra, axis=0)
@@ -199,7 +280,7 @@ def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicD
     raw = _raw(bursts)
     k = BurstStatistics.from_bursts(raw).intrinsic_dim
     spectra = BurstSpectra.of(raw, PROBE)
-    random = np.random.RandomState(random_state)
+    random = check_random_state(random_state)
     same = 0
     for _ in range(BOOTSTRAPS):
         try:
@@ -213,17 +294,24 @@ def estimate_intrinsic_dim(bursts: Data, *, random_state: int = 0) -> IntrinsicD
 def suggest_n_components(
     bursts: Data, *, burst_std: float | None = None, intrinsic_dim: int | None = None
 ) -> Suggestion:
-    """k when the latent space is flat, k + 1 when it is not: in closed form, without training.
+    """Suggest d in closed form, without training: k if the latent space is flat, k + 1 if it is not.
 
     Parameters
     ----------
-    bursts : (N, M, D), Bursts, BurstStatistics, or path
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
     burst_std : float, optional
+        σ; None: estimated.
     intrinsic_dim : int, optional
+        k; None: estimated.
 
     Returns
     -------
     Suggestion
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used.
 
     Examples
     --------
@@ -240,23 +328,61 @@ def select_n_components(
     burst_std: float | None = None,
     intrinsic_dim: int | None = None,
     candidates: Sequence[int] | None = None,
-    random_state: int | None = 0,
+    random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     **parameters: Any,
 ) -> ComponentSelection:
-    """Fit d = k..k + 3 (or `candidates`) and choose the smallest that no other betters on held-out bursts.
+    """Fit several d and select the smallest that no other improves on for held-out bursts.
 
-    This is the paper's quantity, the held-out whitening loss against its sampling floor, compared burst by burst: d is
-    enough when no candidate is better by more than ``2.5`` standard errors, and by a tenth. Fits with a finding are
-    passed over where there is one without. `parameters` go to `LOCA`; `n_jobs` fits run at a time, as in scikit-learn.
+    The criterion is the paper's: the held-out whitening loss against its sampling floor, compared burst by burst. A d
+    is sufficient if no candidate is better by more than 2.5 standard errors and by more than a tenth. Fits with a
+    finding are passed over if there is one without.
+
+    Parameters
+    ----------
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+    burst_std : float, optional
+        σ; None: estimated.
+    intrinsic_dim : int, optional
+        k; None: estimated.
+    candidates : sequence of int, optional
+        The d to fit, at least k; None: k to k + 3.
+    random_state : int, RandomState or None, default=None
+        Seed of the fits; all candidates have the same one.
+    n_jobs : int, optional
+        Number of fits that run at the same time, as in scikit-learn.
+    **parameters
+        Further parameters of `LOCA`.
+
+    Returns
+    -------
+    ComponentSelection
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, or a candidate is smaller than k.
+
+    Examples
+    --------
+    >>> from pyloca.bursts import from_function
+    >>> X = np.random.RandomState(0).uniform(size=(100, 2))
+    >>> bursts = from_function(lambda x: np.c_[x, x[:, 0] * x[:, 1]], X, 0.01, 20, random_state=0)
+    >>> found = select_n_components(
+    ...     bursts, burst_std=0.01, candidates=[2, 3], hidden_layers=(5,), max_iter=100, random_state=0
+    ... )
+    >>> found.n_components
+    2
     """
     raw = bursts if isinstance(bursts, BurstStatistics) else _raw(bursts)
     statistics = _statistics(raw, intrinsic_dim)
     k = statistics.intrinsic_dim
     ds = tuple(range(k, k + MORE + 1)) if candidates is None else tuple(sorted({int(d) for d in candidates}))
     if not ds or ds[0] < k:
-        raise BurstError(f"candidates must be at least k = {k}, the directions that a burst spans; got {candidates}.")
-    shared = {"burst_std": burst_std, "intrinsic_dim": k, "random_state": random_state, **parameters}
+        raise BurstError(f"candidates must be at least k = {k}, the dimension that bursts span; got {candidates}.")
+    # One seed for all: candidates are compared on the same held-out bursts, which the seed draws.
+    seed = random_state if isinstance(random_state, Integral) else check_random_state(random_state).randint(2**31 - 1)
+    shared = {"burst_std": burst_std, "intrinsic_dim": k, "random_state": int(seed), **parameters}
     models = {d: LOCA(n_components=d, **shared) for d in ds}
     fits = compare_components(models, raw, statistics.counts, n_jobs)
     hint = suggest_components(statistics, burst_std).n_components
@@ -273,9 +399,9 @@ def select_n_components(
 
 
 def _raw(bursts: Data) -> Bursts:
-    """Raw bursts in the units in which `LOCA` would fit them."""
+    """Return raw bursts in the units in which `LOCA` would fit them."""
     if isinstance(bursts, BurstStatistics):
-        raise BurstError("this looks at raw bursts; BurstStatistics hold only their tangents.")
+        raise BurstError("expected raw bursts; got BurstStatistics, which hold only their tangents. Pass the bursts.")
     raw = as_bursts(bursts)
     scale = feature_scale(raw)
     return raw if scale is None else raw.scaled(scale)
@@ -293,7 +419,11 @@ def _check_pairs(pairs: ArrayLike, distances: ArrayLike, n: int) -> tuple[NDArra
             f"and {lengths.shape}."
         )
     if not len(ends) or ends.min() < 0 or ends.max() >= n:
-        raise ValueError(f"pairs must name bursts from 0 to {n - 1}.")
+        raise ValueError(
+            f"pairs must be numbers of bursts from 0 to {n - 1}; got "
+            + (f"{ends.min()} to {ends.max()}." if len(ends) else "no pairs.")
+        )
     if not np.all((lengths > 0) & np.isfinite(lengths)):
-        raise ValueError("distances must be finite and > 0.")
+        bad = int(np.argmin((lengths > 0) & np.isfinite(lengths)))
+        raise ValueError(f"distances must be finite and > 0; distances[{bad}] is {lengths[bad]}.")
     return ends.astype(np.int64), lengths

@@ -359,7 +359,7 @@ def test_ids_of_a_table(ids, expected):
         pa.array([1, None, 2]),
         np.ma.array([1, 2, 3], mask=[0, 1, 0]),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_row_without_an_id_is_named(ids):
     columns = {"run": ids, "x": [1.0, 2, 3]}

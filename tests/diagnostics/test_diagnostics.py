@@ -50,7 +50,7 @@ def small_fit(data, seed=0, **parameters):
 
 @pytest.fixture(scope="module")
 def mushroom():
-    data = datasets.mushroom(400, 50)
+    data = datasets.mushroom(400, 50, random_state=0)
     return data, small_fit(data)
 
 
@@ -317,8 +317,8 @@ def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
     data, fitted = mushroom
     calls = []
     model = copy.copy(fitted).set_params(callbacks=[calls.append], n_components="auto")
-    agreement(model, data.bursts[:100], n_splits=1)
-    shuffle_test(model, data.bursts[:100], n_shuffles=1)
+    agreement(model, data.bursts[:100], n_splits=1, random_state=0)
+    shuffle_test(model, data.bursts[:100], n_shuffles=1, random_state=0)
     assert not calls
 
 
@@ -437,7 +437,7 @@ def test_trust_has_the_shape_of_the_points(mushroom):
 @pytest.mark.slow
 def test_real_bursts_are_far_from_shuffled_ones(mushroom):
     data, model = mushroom
-    test = shuffle_test(model, data.bursts, n_shuffles=3)
+    test = shuffle_test(model, data.bursts, n_shuffles=3, random_state=0)
     assert test.p_value == 0.25
     assert test.shuffled.min() > 3 * test.loss
     assert "p = 0.25" in str(test)
@@ -446,7 +446,7 @@ def test_real_bursts_are_far_from_shuffled_ones(mushroom):
 @pytest.mark.slow
 def test_error_bars_hold_the_truth(mushroom):
     data, model = mushroom
-    found = agreement(model, data.bursts, n_splits=2)
+    found = agreement(model, data.bursts, n_splits=2, random_state=0)
     assert found.embeddings.shape == (4, 400, 2)
     error = np.linalg.norm(calibrate(data.X, found.embedding).apply(found.embedding) - data.X, axis=1)
     assert 0.7 < np.mean(error < found.radius()) <= 1  # one data set: ``python -m benchmarks coverage`` has many

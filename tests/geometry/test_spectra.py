@@ -54,7 +54,7 @@ def test_a_dead_channel_does_not_change_k():
 
 @pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi"])
 def test_k_of_the_papers_data(name):
-    data = getattr(datasets, name)()
+    data = getattr(datasets, name)(random_state=0)
     assert BurstStatistics.from_bursts(data.bursts).intrinsic_dim == data.intrinsic_dim
 
 
@@ -86,7 +86,7 @@ def test_k_from_spectra_by_hand():
     assert of(3.0, 0.1) == 2  # a factor of 30 is stretching
     assert of(3.0, 1e-3) == 1
     assert of(3.0, 2.0, 1e-5, 1e-6, 1e-7, n_features=9) == 2
-    with pytest.raises(BurstError, match="Take more points a burst or give intrinsic_dim"):
+    with pytest.raises(BurstError, match="Take more points per burst or pass intrinsic_dim"):
         of(3.0, 2.0, n_features=9)
 
 

@@ -275,7 +275,7 @@ def test_one_point_a_burst_is_refused(k):
 
 @pytest.mark.parametrize("k", [0, 5, -1, 2.0, "2", True])
 def test_a_k_that_cannot_be(k):
-    with pytest.raises(BurstError, match="intrinsic_dim must be a whole number from 1 to D = 4"):
+    with pytest.raises(BurstError, match="intrinsic_dim must be an integer from 1 to D = 4"):
         BurstStatistics.from_bursts(curved_bursts(), k)
 
 

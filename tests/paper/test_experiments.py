@@ -369,4 +369,4 @@ def test_doubts_are_on_the_page(done):
     first = next(run for run in done[1] if run.job.experiment.name == "decoder")
     doubtful = Run(first.job, {**first.record, "trust_warnings": ["it is folded."]}, kept=True)
     section = make_page([doubtful]).sections[1]
-    assert section.paragraphs[-1] == "Doubt about seed 0: it is folded."
+    assert section.paragraphs[-1] == "Trust warning for seed 0: it is folded."

@@ -1,4 +1,4 @@
-"""Local pictures → one global picture, in closed form: coordinates and frames of every burst, with no network."""
+"""Global coordinates and frames of all bursts from their local geometry, in closed form, without a network."""
 
 from pyloca.alignment._align import Alignment, align
 from pyloca.alignment._edges import Edges, gather, see_edges

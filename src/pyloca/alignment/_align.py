@@ -1,4 +1,4 @@
-"""`align`: from statistics to positions and frames."""
+"""`align`: positions and frames from burst statistics."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ REFINEMENTS = 30
 
 @dataclass(frozen=True)
 class Alignment:
-    """One global picture of (a subset of) the bursts.
+    """Global positions and frames of (a subset of) the bursts.
 
     Attributes
     ----------
-    rows : (n,)
-        Which bursts were aligned: all, or a random subset of a large set.
-    positions : (n, d)
-    frames : (n, k, d)
-        F_i, orthonormal rows: where the tangents of burst i, divided by σ, point in the embedding.
+    rows : (n,) array of int
+        The bursts that were aligned: all, or a random subset of a large set.
+    positions : (n, d) array
+        Coordinates of the burst means.
+    frames : (n, k, d) array
+        F_i, orthonormal rows: the directions in the embedding of the tangents of burst i, divided by σ.
     strain : float
-        Relative root mean square mismatch of the edges: near 0 when d dimensions hold the surface.
-    strains : (n,)
-        The same of the edges at each burst.
+        Relative root mean square mismatch of the edges: near 0 if d dimensions can hold the surface.
+    strains : (n,) array
+        The same for the edges at each burst.
     """
 
     rows: NDArray[np.int64]
@@ -53,26 +54,65 @@ def align(
     burst_std: float | None = None,
     n_neighbors: int | None = None,
     max_bursts: int = MAX_BURSTS,
-    random_state: int | np.random.RandomState | None = 0,
+    random_state: int | np.random.RandomState | None = None,
     method: str | None = None,
     denser: int = 1,
 ) -> Alignment:
-    """Positions and frames of the bursts, isometric to the latent space up to curvature and noise of the bursts.
+    """Place the bursts so that positions are isometric to the latent space, up to their curvature and noise.
 
-    method "synchronize" (only for d = k, and then the default): rotations by the connection Laplacian, positions by a
-    Poisson equation. "geodesic" (default for d > k): landmark geodesic MDS. Both are refined by local/global steps.
-    `n_neighbors` is chosen as in `pyloca.geometry.connected_graph`, times `denser`.
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    n_components : int, optional
+        d, at least k; None: k.
+    burst_std : float, optional
+        σ, which sets the scale; None: estimated, and positions are right up to one factor.
+    n_neighbors : int, optional
+        Neighbours per burst; None: chosen by `pyloca.geometry.connected_graph`.
+    max_bursts : int, default=4000
+        Align a random subset of this size if there are more bursts.
+    random_state : int, RandomState or None, default=None
+        Draws the subset, the landmarks and the start of the eigensolver.
+    method : {"synchronize", "geodesic"}, optional
+        "synchronize" (the default for d = k, and only possible then): rotations from the connection Laplacian,
+        positions from a Poisson equation. "geodesic" (the default for d > k): landmark multidimensional scaling of
+        geodesic distances. Both are refined by alternating local and global steps.
+    denser : int, default=1
+        Factor on the default number of neighbours.
+
+    Returns
+    -------
+    Alignment
+
+    Raises
+    ------
+    BurstError
+        If the bursts fall into pieces or all coincide, or span more than d directions.
+    TypeError
+        If `statistics` is not a `BurstStatistics`.
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=10, random_state=0)
+    >>> statistics = BurstStatistics.from_bursts(data.bursts)
+    >>> align(statistics, burst_std=data.burst_std, random_state=0).positions.shape
+    (100, 2)
     """
     if not isinstance(statistics, BurstStatistics):
-        raise TypeError(f"align takes BurstStatistics; make them of your {type(statistics).__name__} by from_bursts.")
+        raise TypeError(
+            f"align expects BurstStatistics; got {type(statistics).__name__}. Use BurstStatistics.from_bursts."
+        )
     k = statistics.intrinsic_dim
     d = k if n_components is None else n_components
     for name, value in (("n_components", d), ("n_neighbors", n_neighbors or 1), ("max_bursts", max_bursts)):
         check_count(name, value, 1)
     if n_neighbors == 0 or max_bursts < MIN_BURSTS or d > len(statistics) - 2:
         raise ValueError(
-            f"n_neighbors = {n_neighbors}, max_bursts = {max_bursts} and n_components = {d} do not fit "
-            f"{len(statistics)} bursts: n_neighbors ≥ 1, max_bursts ≥ {MIN_BURSTS} and n_components ≤ N − 2 are needed."
+            f"got n_neighbors = {n_neighbors}, max_bursts = {max_bursts} and n_components = {d} for "
+            f"{len(statistics)} bursts; expected n_neighbors ≥ 1, max_bursts ≥ {MIN_BURSTS}, n_components ≤ N − 2."
         )
     if burst_std is not None:
         check_real("burst_std", burst_std)
@@ -99,7 +139,7 @@ def align(
 
 
 def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rotation to the principal axes, longest first and skewed to the positive side: two fits of one set agree."""
+    """Rotate to the principal axes, longest first and skewed to the positive side, so that two fits agree."""
     _, _, rows = np.linalg.svd(positions - positions.mean(axis=0), full_matrices=False)
     skew = (np.power(positions @ rows.T, 3)).sum(axis=0)
     return rows.T * np.where(skew < 0, -1.0, 1.0)

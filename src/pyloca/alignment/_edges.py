@@ -1,4 +1,4 @@
-"""Each edge of the graph as both of its ends see it."""
+"""Edges of the graph, as steps in the frames of both ends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ class Edges:
 
     Attributes
     ----------
-    heads, tails : (E,)
-    from_head, from_tail : (E, k)
+    n_nodes : int
+        N, the number of bursts.
+    heads, tails : (E,) array of int
+        The bursts at the ends of each edge.
+    from_head, from_tail : (E, k) array
         The step from head to tail in latent units, in the burst frame of the head (of the tail).
-    weights : (E,)
+    weights : (E,) array
+        Larger for shorter edges; 1 on average.
     """
 
     n_nodes: int
@@ -34,7 +38,12 @@ class Edges:
     weights: NDArray[np.float64]
 
     def laplacian(self) -> sp.csc_matrix:
-        """The graph Laplacian L = Σ w (e_i − e_j)(e_i − e_j)ᵀ."""
+        """Return the graph Laplacian L = Σ w (e_i − e_j)(e_i − e_j)ᵀ.
+
+        Returns
+        -------
+        (N, N) csc_matrix
+        """
         shape = (self.n_nodes, self.n_nodes)
         adjacency = sp.coo_matrix((self.weights, (self.heads, self.tails)), shape=shape)
         adjacency = adjacency + adjacency.T
@@ -42,13 +51,49 @@ class Edges:
         return sp.csc_matrix(sp.diags(degree) - adjacency)
 
     def divergence(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Σ over the edges at each node of w · step, incoming less outgoing, shape (N, d)."""
+        """Sum w · step over the edges at each node, incoming minus outgoing.
+
+        Parameters
+        ----------
+        steps : (E, d) array
+
+        Returns
+        -------
+        (N, d) array
+        """
         weighted = self.weights[:, None] * steps
         return gather(self.tails, weighted, self.n_nodes) - gather(self.heads, weighted, self.n_nodes)
 
 
 def see_edges(statistics: BurstStatistics, graph: BurstGraph, burst_std: float) -> Edges:
-    """Project every edge on the tangents of both ends and divide by their lengths: latent steps up to a rotation."""
+    """Project every edge onto the tangents of both ends, which gives latent steps up to a rotation.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    graph : BurstGraph
+    burst_std : float
+        σ.
+
+    Returns
+    -------
+    Edges
+
+    Raises
+    ------
+    BurstError
+        If all bursts coincide.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import mahalanobis_graph
+    >>> data = datasets.mushroom(n_bursts=100, n_points=10, random_state=0)
+    >>> statistics = BurstStatistics.from_bursts(data.bursts)
+    >>> edges = see_edges(statistics, mahalanobis_graph(statistics, 5), data.burst_std)
+    >>> edges.from_head.shape == (len(edges.heads), 2)
+    True
+    """
     basis, scale = statistics.frames()
     difference = statistics.means[graph.tails] - statistics.means[graph.heads]  # (E, D)
     steps = [
@@ -59,13 +104,34 @@ def see_edges(statistics: BurstStatistics, graph: BurstGraph, burst_std: float) 
     squared = np.square(graph.lengths)
     apart = squared[squared > 0]
     if not len(apart):
-        raise BurstError("all bursts lie at one place; there is nothing to align.")
+        raise BurstError(
+            "all bursts have the same mean; there is nothing to align. Check that the right columns were read."
+        )
     weights = 1 / (squared + np.median(apart))
     return Edges(graph.n_nodes, graph.heads, graph.tails, steps[0], steps[1], weights / weights.mean())
 
 
 def gather(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Sum the rows of `values` (E, …) by `index` (E,) into (n, …)."""
+    """Sum rows of values by index.
+
+    Parameters
+    ----------
+    index : (E,) array of int
+        From 0 to n − 1.
+    values : (E, …) array
+    n : int
+        Number of sums.
+
+    Returns
+    -------
+    (n, …) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gather(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3)
+    array([1., 0., 5.])
+    """
     flat = values.reshape(len(values), -1)
     chooser = sp.csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(n, len(index)))
     return (chooser @ flat).reshape(n, *values.shape[1:])

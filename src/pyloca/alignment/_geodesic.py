@@ -1,4 +1,4 @@
-"""d > k: landmark multidimensional scaling of geodesic distances. The surface is curved, so no frame is global."""
+"""Start for d > k, where no frame is global: landmark multidimensional scaling of geodesic distances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,33 @@ def landmark_mds(
     random: np.random.RandomState,
     n_landmarks: int = LANDMARKS,
 ) -> NDArray[np.float64]:
-    """Coordinates (N, d) from geodesics to random landmarks (de Silva and Tenenbaum); all N make it classical MDS."""
+    """Compute coordinates from geodesic distances to random landmarks (de Silva and Tenenbaum 2004).
+
+    Parameters
+    ----------
+    graph : BurstGraph
+    n_components : int
+        d.
+    burst_std : float
+        σ, the unit of the lengths in the graph.
+    random : RandomState
+        Draws the landmarks.
+    n_landmarks : int, default=300
+        With all N bursts this is classical multidimensional scaling.
+
+    Returns
+    -------
+    (N, d) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca.geometry import BurstGraph
+    >>> line = BurstGraph(4, np.arange(3), np.arange(1, 4), np.ones(3))
+    >>> z = landmark_mds(line, 1, 1.0, np.random.RandomState(0))[:, 0]
+    >>> np.abs(np.diff(z)).round(6)
+    array([1., 1., 1.])
+    """
     landmarks = np.sort(random.permutation(graph.n_nodes)[:n_landmarks])
     squared = np.square(burst_std * dijkstra(graph.adjacency(), directed=False, indices=landmarks))  # (L, N)
     among = squared[:, landmarks]

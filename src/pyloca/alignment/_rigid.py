@@ -1,4 +1,4 @@
-"""As rigid as possible: alternate frames (an SVD a burst) and positions (one prefactored Poisson solve)."""
+"""As-rigid-as-possible refinement: alternate frames (one SVD per burst) and positions (one Poisson solve)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,25 @@ Solver = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def poisson_solver(edges: Edges) -> Solver:
-    """Solve L E = b once factored; the first burst is pinned and the result centred."""
+    """Factor the graph Laplacian L once, to solve L x = b for many b.
+
+    Parameters
+    ----------
+    edges : Edges
+        Of a connected graph.
+
+    Returns
+    -------
+    callable
+        Maps b (N, d), whose columns sum to 0, to the centred solution x (N, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = Edges(3, np.array([0, 1]), np.array([1, 2]), np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
+    >>> poisson_solver(edges)(edges.divergence(np.ones((2, 1)))).ravel().round(12)
+    array([-1.,  0.,  1.])
+    """
     reduced = edges.laplacian()[1:, 1:].tocsc()
     factor = splu(reduced, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
 
@@ -29,14 +47,14 @@ def poisson_solver(edges: Edges) -> Solver:
 
 
 def integrate(edges: Edges, frames: NDArray[np.float64], solve: Solver) -> NDArray[np.float64]:
-    """Positions whose differences are nearest to the steps ½ (u_ij F_i + v_ij F_j), shape (N, d)."""
+    """Find the positions (N, d) whose differences are nearest to the steps ½ (u_ij F_i + v_ij F_j)."""
     steps = np.einsum("ek,ekd->ed", edges.from_head, frames[edges.heads])
     steps += np.einsum("ek,ekd->ed", edges.from_tail, frames[edges.tails])
     return solve(edges.divergence(0.5 * steps))
 
 
 def local_frames(edges: Edges, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The frames (N, k, d) under which the edges at each burst come nearest to the position differences."""
+    """Find the frames (N, k, d) in which the edges at each burst are nearest to the position differences."""
     steps = positions[edges.tails] - positions[edges.heads]  # (E, d)
     weighted = edges.weights[:, None] * steps
     moment = gather(edges.heads, edges.from_head[:, :, None] * weighted[:, None, :], edges.n_nodes)
@@ -47,7 +65,7 @@ def local_frames(edges: Edges, positions: NDArray[np.float64]) -> NDArray[np.flo
 def strain(
     edges: Edges, frames: NDArray[np.float64], positions: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Root mean square of (difference − step) over the edges, relative to the steps: of all, and at each node (N,)."""
+    """Root mean square of (difference − step) relative to the steps: over all edges, and at each node (N,)."""
     difference = positions[edges.tails] - positions[edges.heads]
     wrong, total = np.zeros(edges.n_nodes), np.zeros(edges.n_nodes)
     for steps, ends in ((edges.from_head, edges.heads), (edges.from_tail, edges.tails)):
@@ -60,7 +78,7 @@ def strain(
 def refine(
     edges: Edges, positions: NDArray[np.float64], solve: Solver, max_iter: int, tol: float = 1e-4
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float64]]:
-    """Local/global steps until the strain falls by less than `tol` of itself; (positions, frames, strain, strains)."""
+    """Alternate until the strain falls by less than a fraction `tol`; (positions, frames, strain, strains)."""
     frames = local_frames(edges, positions)
     best, by_node = strain(edges, frames, positions)
     for _ in range(max_iter):

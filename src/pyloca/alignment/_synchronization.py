@@ -1,4 +1,4 @@
-"""d = k: one rotation per burst from the connection Laplacian, then positions from a Poisson equation."""
+"""Start for d = k: one rotation per burst from the connection Laplacian."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INVERSE_ITERATIONS = 10
 
 
 def polar(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest matrices with orthonormal rows to (…, k, d), k ≤ d."""
+    """Return the nearest matrices with orthonormal rows to `matrices` (…, k, d), k ≤ d."""
     left, _, right = np.linalg.svd(matrices, full_matrices=False)
     return left @ right
 
 
 def synchronize(statistics: BurstStatistics, edges: Edges, random: np.random.RandomState) -> NDArray[np.float64]:
-    """Frames F_i ∈ O(k), shape (N, k, k), with F_i ≈ O_ij F_j on every edge, O_ij the transport from j to i.
+    """Find frames F_i ∈ O(k), (N, k, k), with F_i ≈ O_ij F_j on every edge, O_ij the transport from j to i.
 
     O_ij is the polar factor of A_i A_j⁺. The frames are the top k eigenvectors of the normalised connection matrix
     (Singer and Wu, vector diffusion maps), rounded to orthogonal blocks.
@@ -44,7 +44,7 @@ def synchronize(statistics: BurstStatistics, edges: Edges, random: np.random.Ran
 
 
 def _top_eigenvectors(matrix: sp.csr_matrix, k: int, random: np.random.RandomState) -> NDArray[np.float64]:
-    """The k top eigenvectors of the normalised connection matrix, whose eigenvalues are at most 1.
+    """Compute the k top eigenvectors of the normalised connection matrix, whose eigenvalues are at most 1.
 
     They belong to an eigenvalue of multiplicity k when the latent space is flat, which a Lanczos method misses; both
     ways here iterate on a block. Factoring is fast on graphs of curves and surfaces, where the eigenvalue gap is small;
@@ -65,7 +65,7 @@ def _top_eigenvectors(matrix: sp.csr_matrix, k: int, random: np.random.RandomSta
 def _blocks(
     edges: Edges, transport: NDArray[np.float64], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Block-sparse-row form of Σ w O_ij at block (i, j), from edges in any order."""
+    """Return Σ w O_ij at block (i, j) in block-sparse-row form, from edges in any order."""
     order = np.argsort(edges.heads, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(edges.heads, minlength=n))])
     return (edges.weights[:, None, None] * transport)[order], edges.tails[order], starts

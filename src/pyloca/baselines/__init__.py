@@ -1,4 +1,4 @@
-"""What else there is: the methods that the paper compares LOCA with, as scikit-learn estimators, and `compare`."""
+"""The methods that the paper compares LOCA with, as scikit-learn estimators, and `compare`."""
 
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._autoencoder import Autoencoder

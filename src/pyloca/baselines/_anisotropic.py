@@ -21,12 +21,25 @@ class AnisotropicDiffusionMaps(BurstBaseline, DiffusionMaps):
     n_components, bandwidth, bandwidth_factor, alpha, t, random_state
         As for `DiffusionMaps`; the bandwidth is in units of σ².
     completed : bool, default=False
-        The pseudo-inverse of a burst covariance sees no distance across the manifold. True charges such a step what it
-        costs along the shortest tangent, so that sheets that pass near each other stay apart; False is the paper's.
+        The pseudo-inverse of a burst covariance assigns no length to a step off the manifold. True charges such a step
+        what it costs along the shortest tangent, so that sheets that pass near each other stay apart; False is as in
+        the paper.
+
+    Attributes
+    ----------
+    embedding_, eigenvalues_, bandwidth_
+        As for `DiffusionMaps`.
 
     Notes
     -----
-    A new point has no burst; `transform` lends it the covariance of the training burst whose mean is nearest.
+    A new point has no burst; `transform` uses the covariance of the training burst whose mean is nearest.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> AnisotropicDiffusionMaps(random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -38,7 +51,7 @@ class AnisotropicDiffusionMaps(BurstBaseline, DiffusionMaps):
         alpha: float = 0.0,
         t: float = 1,
         completed: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
             n_components,

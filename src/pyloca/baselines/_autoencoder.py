@@ -1,4 +1,4 @@
-"""The plain autoencoder: reconstruction only, to show what whitening adds."""
+"""A plain autoencoder: reconstruction only, to show what whitening adds."""
 
 from __future__ import annotations
 
@@ -28,25 +28,40 @@ TOL, CHECK_EVERY = 1e-3, 50  # training ends when that many steps lower the loss
 
 
 class Autoencoder(Baseline):
-    """Encoder and decoder that minimise ‖y − γ(ρ(y))‖² and nothing else, with LOCA's networks.
+    """Plain autoencoder with LOCA's networks, which minimises ‖y − γ(ρ(y))‖² only.
 
-    Any invertible change of its coordinates reconstructs as well, so distances in them mean nothing.
+    Any invertible change of its coordinates reconstructs equally well, so distances between them have no meaning.
 
     Parameters
     ----------
     n_components : int, default=2
+        d.
     hidden_layers : sequence of int, default=(50, 50)
+        Widths of the hidden layers of the encoder; the decoder has the same.
     activation : str, default="tanh"
+        Any that `pyloca.LOCA` accepts.
     max_iter : int, default=300
-    random_state : int, RandomState or None, default=0
+        Largest number of L-BFGS steps.
+    random_state : int, RandomState or None, default=None
+        Draws the initial weights.
 
     Attributes
     ----------
-    embedding_ : (N, d)
+    embedding_ : (N, d) array
+        Of the training points or burst means.
     n_iter_ : int
+        Steps taken.
     loss_ : float
-        Mean squared error of the reconstruction, as a part of the variance of the data.
+        Mean squared error of the reconstruction, as a fraction of the variance of the data.
     encoder_, decoder_ : torch.nn.Module
+        The trained networks.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> Autoencoder(hidden_layers=(5,), max_iter=20, random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -56,7 +71,7 @@ class Autoencoder(Baseline):
         hidden_layers: Sequence[int] = (50, 50),
         activation: str = "tanh",
         max_iter: int = 300,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.hidden_layers = hidden_layers
@@ -68,7 +83,7 @@ class Autoencoder(Baseline):
         super()._check_parameters()
         check_count("max_iter", self.max_iter)
         if isinstance(self.hidden_layers, str) or not hasattr(self.hidden_layers, "__iter__"):
-            raise ValueError(f"hidden_layers must be whole numbers, such as (50, 50); got {self.hidden_layers!r}.")
+            raise ValueError(f"hidden_layers must be integers, such as (50, 50); got {self.hidden_layers!r}.")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {self.activation!r}.")
 
@@ -100,7 +115,21 @@ class Autoencoder(Baseline):
         return apply_rows(self.encoder_, points, self.n_components)
 
     def inverse_transform(self, Z: ArrayLike) -> Array:
-        """Decode embedded points: (n, d) → (n, D)."""
+        """Decode embedded points.
+
+        Parameters
+        ----------
+        Z : (n, d) array
+
+        Returns
+        -------
+        (n, D) array
+
+        Raises
+        ------
+        ValueError
+            If `Z` is not finite or does not have d columns.
+        """
         check_is_fitted(self)
         points = check_array(Z, dtype=np.float64)
         if points.shape[1] != self.n_components:
@@ -109,7 +138,7 @@ class Autoencoder(Baseline):
 
 
 def _compressed(points: Array, statistics: BurstStatistics | None, shift: Array, scale: float) -> torch.Tensor:
-    """What is reconstructed: points; of bursts the means and μ_i ± √k a_il, which have their mean and covariance."""
+    """Return the points to reconstruct; for bursts, μ_i and μ_i ± √k a_il, which have their mean and covariance."""
     if statistics is not None:
         around = compressed_points(torch.from_numpy(statistics.means), torch.from_numpy(statistics.tangents))
         points = np.concatenate([points, around.reshape(-1, points.shape[1]).numpy()])

@@ -1,4 +1,4 @@
-"""What the baselines share: how data is read, and scikit-learn's contract."""
+"""The common base of the baselines: reading data, and scikit-learn's contract."""
 
 from __future__ import annotations
 
@@ -24,26 +24,72 @@ MIN_POINTS = 10
 
 
 class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A method that embeds N points, given as points (N, D) or as the means of bursts.
+    """A method that embeds N points, or the means of N bursts.
 
-    A subclass has `_fit`, which returns the embedding, and `_extend`, which embeds new points.
+    A subclass implements `_fit`, which returns the embedding, and `_extend`, which embeds new points.
     """
 
     n_components: int
 
     def fit(self, X: Data, y: None = None) -> Any:
-        """Embed `X`: points (N, D), or bursts as for `pyloca.LOCA`, of which the means are embedded."""
+        """Embed points, or the means of bursts.
+
+        Parameters
+        ----------
+        X : (N, D) array of points; or bursts as for `pyloca.LOCA`
+            Bursts are an (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BurstError
+            If the data cannot be used.
+        ValueError
+            If a parameter is out of range, or points are not finite.
+        """
         self._check_parameters()
         points, statistics = self._read(X)
         self.embedding_ = self._fit(points, statistics)
         return self
 
     def fit_transform(self, X: Data, y: None = None) -> Array:
-        """Fit and return the embedding, (N, d)."""
+        """Fit and return the embedding.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        (N, d) array
+        """
         return self.fit(X).embedding_
 
     def transform(self, X: ArrayLike) -> Array:
-        """Embed new points: (n, D) → (n, d). Warns of points that lie outside the range of the training points."""
+        """Embed new points.
+
+        Points outside the range of the training points raise a `pyloca.errors.TrustWarning`.
+
+        Parameters
+        ----------
+        X : (n, D) array
+
+        Returns
+        -------
+        (n, d) array
+
+        Raises
+        ------
+        ValueError
+            If `X` is not finite or has another number of features than the training points.
+        """
         check_is_fitted(self)
         return self._extend(validate_data(self, X, reset=False, dtype=np.float64))
 
@@ -54,14 +100,16 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        """Everything that can be said before the data is read; a subclass adds its own."""
+        """Check the parameters as far as possible without data; a subclass adds its own checks."""
         check_count("n_components", self.n_components)
 
     def _read(self, data: Data) -> tuple[Array, BurstStatistics | None]:
         if _are_points(data):
             points = validate_data(self, data, dtype=np.float64, ensure_min_samples=MIN_POINTS)
             if np.all(points == points[0]):
-                raise BurstError("all points are identical; there is nothing to embed.")
+                raise BurstError(
+                    "all points are identical; there is nothing to embed. Check that the right columns were read."
+                )
             return points, None
         if isinstance(data, BurstStatistics):
             statistics = data
@@ -77,7 +125,7 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 
 class BurstBaseline(Baseline):
-    """A method that cannot do without bursts."""
+    """A method that needs bursts."""
 
     def _read(self, data: Data) -> tuple[Array, BurstStatistics]:
         if _are_points(data):

@@ -1,4 +1,4 @@
-"""`pyloca.alignment` as a method of its own: what the closed form gives before any network."""
+"""`pyloca.alignment` as an estimator: the closed form without a network."""
 
 from __future__ import annotations
 
@@ -18,22 +18,34 @@ Array = NDArray[np.float64]
 
 
 class BurstAlignment(HarmonicExtension, BurstBaseline):
-    """Rotate the local pictures of the bursts into one, and put them together (`pyloca.alignment.align`).
+    """Closed-form alignment of the bursts, without a network (`pyloca.alignment.align`).
 
     Parameters
     ----------
     n_components : int, default=2
+        d.
     n_neighbors : int, optional
-        None: 4 k + 2 (20 for curves), more where the sampling leaves gaps.
+        Neighbours per burst; None: 4 k + 2 (20 for curves), and more where the sampling leaves gaps.
     burst_std : float, optional
-        σ, which sets the scale; None estimates it as `pyloca.LOCA` does.
-    random_state : int, RandomState or None, default=0
+        σ, which sets the scale; None: estimated as by `pyloca.LOCA`.
+    random_state : int, RandomState or None, default=None
+        Draws the start of the eigensolver or the landmarks, and the sample from which `transform` is built.
 
     Attributes
     ----------
-    embedding_ : (N, d)
+    embedding_ : (N, d) array
+        Of the training points or burst means.
     strain_ : float
-        Relative mismatch of the edges: near 0 when d dimensions hold the surface.
+        Relative mismatch of the edges: near 0 if d dimensions can hold the surface.
+    burst_std_ : float
+        σ as used.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> BurstAlignment(burst_std=0.01, random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -42,7 +54,7 @@ class BurstAlignment(HarmonicExtension, BurstBaseline):
         *,
         n_neighbors: int | None = None,
         burst_std: float | None = None,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors

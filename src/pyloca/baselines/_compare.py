@@ -1,4 +1,4 @@
-"""`compare`: is LOCA better here than what I already use?"""
+"""`compare`: LOCA and the baselines on the same bursts."""
 
 from __future__ import annotations
 
@@ -41,28 +41,29 @@ __all__ = ["Comparison", "Score", "compare"]
 Array = NDArray[np.float64]
 
 NEIGHBORS = 10  # of trustworthiness, continuity and recall
-SAMPLE = 2000  # bursts on which they are computed; they need all distances among them
+SAMPLE = 2000  # bursts on which they are computed, because they need all distances
 
 
 @dataclass(frozen=True)
 class Score:
-    """One row of the table; nan where a figure cannot be told.
+    """Scores of one method; nan where a score is not available.
 
     Attributes
     ----------
     method : str
+        Its name.
     stress : float
-        Mean squared error of the distances to the truth, after the one scaling that makes it least.
+        Mean squared error of the distances to the truth, after the scaling that minimises it.
     whitening : float
-        Mean of tr G − log det G − k: how far bursts are from white in the embedding. G is estimated for every method in
-        the same way, from the steps between neighbouring bursts, after the one scaling that makes it least.
+        Mean of tr G − log det G − k: how far bursts are from white in the embedding. G is estimated in the same way for
+        every method, from the steps between neighbouring bursts, after the scaling that minimises it.
     trustworthiness, continuity, recall : float
-        Are neighbours in the embedding neighbours in truth; the converse; and the share of the ten nearest that agree.
-        Without the truth, neighbours are those under the joint Mahalanobis distance of the bursts.
+        Whether neighbours in the embedding are true neighbours, the converse, and the fraction of the ten nearest
+        neighbours that agree. Without the truth, true neighbours are those under the joint Mahalanobis distance.
     seconds, megabytes : float
-        Of the fit; memory is the growth of the process at its peak.
+        Of the fit; memory is the peak growth of the process.
     error : str
-        Why there are no figures, if there are none.
+        Why the method failed; empty if it did not.
     """
 
     method: str
@@ -89,15 +90,16 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found. ``print`` shows the table, `plot` the embeddings.
+    """Result of `compare`. ``print`` shows the scores as a table, `plot` the embeddings.
 
     Attributes
     ----------
     scores : tuple of Score
-    embeddings : dict of (N, d)
-        By method, of those that succeeded.
-    X : (N, d), optional
-        The truth, when it was given.
+        One per method.
+    embeddings : dict of (N, d) arrays
+        By name of the methods that did not fail.
+    X : (N, d) array, optional
+        The truth, if it was given.
     """
 
     scores: tuple[Score, ...]
@@ -105,7 +107,12 @@ class Comparison:
     X: Array | None = field(default=None, repr=False)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The table as one dictionary a row: for pandas, or for a file."""
+        """Return the table as one dictionary per row, for pandas or for a file.
+
+        Returns
+        -------
+        list of dict
+        """
         return [asdict(score) for score in self.scores]
 
     def __str__(self) -> str:
@@ -119,15 +126,25 @@ class Comparison:
             cells = (format(getattr(score, name), COLUMNS[name][1]) for name in shown)
             lines.append(score.method.ljust(width) + "".join(f"{cell:>11}" for cell in cells))
         if self.X is None:
-            lines.append("No truth was given: neighbours are those of the bursts, and the stress cannot be told.")
+            lines.append("Without the truth there is no stress; neighbours are those under the Mahalanobis distance.")
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """The embeddings side by side, each with its distances against the true ones when these are known."""
+        """Draw the embeddings side by side, with distances against the true ones if the truth is known.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ValueError
+            If every method failed.
+        """
         from pyloca.plots import plot_comparison
 
         if not self.embeddings:
-            raise ValueError("no method succeeded, so there is nothing to draw; print the comparison to see why.")
+            raise ValueError("every method failed, so there is nothing to draw; print the comparison to see why.")
         return plot_comparison(self.embeddings, self.X)
 
 
@@ -138,28 +155,42 @@ def compare(
     *,
     n_components: int = 2,
     burst_std: float | None = None,
-    random_state: int = 0,
+    random_state: int | None = None,
 ) -> Comparison:
-    """Fit all methods to `bursts` and score their embeddings.
+    """Fit several methods to the same bursts and score their embeddings.
 
     Parameters
     ----------
-    bursts
-        As for `LOCA.fit`.
-    X : (N, d), optional
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+    X : (N, d) array, optional
         True latents of the bursts.
-    methods : sequence of names, or mapping of names to estimators, optional
-        None is all of LOCA, BurstAlignment, IntrinsicIsomap, RiemannianRelaxation, AnisotropicDiffusionMaps,
-        DiffusionMaps and Autoencoder. Estimators of your own need `fit_transform`; those of scikit-learn, which know no
-        bursts, are given the burst means.
-    n_components, burst_std, random_state
-        For the methods that are called by name.
+    methods : sequence of str, or mapping of str to estimator, optional
+        None: LOCA, BurstAlignment, IntrinsicIsomap, RiemannianRelaxation, AnisotropicDiffusionMaps, DiffusionMaps and
+        Autoencoder. Other estimators need `fit_transform`, and are given the burst means.
+    n_components : int, default=2
+        d of the methods given by name.
+    burst_std : float, optional
+        σ for the methods given by name; None: estimated.
+    random_state : int or None, default=None
+        Seed of the methods given by name, and of the bursts on which neighbours are compared if there are many.
+
+    Returns
+    -------
+    Comparison
+        A method that fails has its error in place of scores.
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, or `X` does not match them.
+    ValueError
+        If a method is unknown.
 
     Examples
     --------
     >>> from pyloca import datasets
-    >>> data = datasets.mushroom(n_bursts=300, random_state=0)
-    >>> result = compare(data.bursts, data.X, ["BurstAlignment", "DiffusionMaps"])
+    >>> data = datasets.mushroom(n_bursts=100, n_points=20, random_state=0)
+    >>> result = compare(data.bursts, data.X, ["BurstAlignment", "DiffusionMaps"], random_state=0)
     >>> [score.method for score in result.scores if score.stress < 1e-2]
     ['BurstAlignment']
     """
@@ -182,7 +213,7 @@ def compare(
         start = time.perf_counter()
         try:
             with _peak_memory() as memory, warnings.catch_warnings():
-                warnings.simplefilter("ignore", TrustWarning)  # the table says it in figures
+                warnings.simplefilter("ignore", TrustWarning)  # the scores show it
                 embedding = np.asarray(model.fit_transform(data))
         except (PylocaError, ValueError, RuntimeError) as error:
             scores.append(Score(name, error=str(error)))
@@ -203,7 +234,7 @@ def _read(bursts: Data, n_components: int) -> tuple[Bursts | None, BurstStatisti
 
 
 def _takes_bursts(model: Any) -> bool:
-    """LOCA, or a pipeline that begins with one of ours."""
+    """Whether this is LOCA or a baseline, or a pipeline that begins with one."""
     if isinstance(model, Pipeline):
         return _takes_bursts(model.steps[0][1])
     return isinstance(model, (LOCA, Baseline))
@@ -217,7 +248,7 @@ def _truth(X: ArrayLike, n: int) -> Array:
 
 
 def _choose(
-    methods: Sequence[str] | Mapping[str, BaseEstimator] | None, d: int, burst_std: float | None, seed: int
+    methods: Sequence[str] | Mapping[str, BaseEstimator] | None, d: int, burst_std: float | None, seed: int | None
 ) -> dict[str, Any]:
     if isinstance(methods, Mapping) and methods:
         return dict(methods)
@@ -241,7 +272,7 @@ def _choose(
 
 
 def _distances(statistics: BurstStatistics, truth: Array | None, rows: NDArray[np.int64]) -> Array:
-    """Distances among the sampled bursts, by which neighbours are judged."""
+    """Compute distances among the sampled bursts, by which true neighbours are found."""
     if truth is None:
         return _pairwise(JointMahalanobis(statistics[rows]))
     return _pairwise(Euclidean(truth[rows]))
@@ -254,23 +285,23 @@ def _pairwise(metric: Metric) -> Array:
 
 
 def _neighborhoods(reference: Array, Z: Array) -> tuple[float, float, float]:
-    """(trustworthiness, continuity, recall) of an embedding of the sampled bursts."""
+    """Compute (trustworthiness, continuity, recall) of an embedding of the sampled bursts."""
     k = min(NEIGHBORS, (len(Z) - 1) // 2)
     true, ours = _ranks(reference), _ranks(_pairwise(Euclidean(Z)))
-    shared = ((true <= k) & (ours <= k)).sum() - len(Z)  # a point is no neighbour of itself
+    shared = ((true <= k) & (ours <= k)).sum() - len(Z)  # a point is not its own neighbour
     return _intrusion(true, ours, k), _intrusion(ours, true, k), float(shared / (k * len(Z)))
 
 
 def _ranks(distances: Array) -> NDArray[np.int64]:
-    """rank[i, j] = l when j is the l-th neighbour of i; 0 on the diagonal."""
+    """Return rank[i, j] = l if j is the l-th neighbour of i; 0 on the diagonal."""
     np.fill_diagonal(distances := distances.copy(), -1)
     return np.argsort(np.argsort(distances, axis=1, kind="stable"), axis=1, kind="stable")
 
 
 def _intrusion(true: NDArray[np.int64], shown: NDArray[np.int64], k: int) -> float:
-    """1 − 2/(n k (2n − 3k − 1)) Σ max(0, true rank − k) over the k neighbours that are shown (Venna and Kaski 2001).
+    """Return 1 − 2/(n k (2n − 3k − 1)) Σ max(0, true rank − k) over the k neighbours shown (Venna and Kaski 2001).
 
-    Trustworthiness; with the arguments exchanged, continuity.
+    This is trustworthiness; with the arguments exchanged, continuity.
     """
     n = len(true)
     over = np.where(shown <= k, np.maximum(true - k, 0), 0).sum()
@@ -301,7 +332,7 @@ class _Whitening:
 
 @contextmanager
 def _peak_memory() -> Iterator[list[float]]:
-    """Growth of the process in megabytes while the block runs, looked at fifty times a second; nan where unknown."""
+    """Measure the growth of the process in megabytes, fifty times per second; nan where the system does not tell."""
     out = [np.nan]
     start = _resident()
     if start is None:
@@ -324,7 +355,7 @@ def _peak_memory() -> Iterator[list[float]]:
 
 
 def _resident() -> float | None:
-    """Bytes of memory that the process holds, where the system tells (Linux)."""
+    """Return the resident memory of the process in bytes (Linux), or None."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

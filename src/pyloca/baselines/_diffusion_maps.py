@@ -32,35 +32,44 @@ Array = NDArray[np.float64]
 
 
 class DiffusionMaps(Baseline):
-    """Coordinates λ_lᵗ ψ_l of the random walk P = D⁻¹K on the points, K_ij = exp(−‖y_i − y_j‖²/2ε).
+    """Diffusion maps: coordinates λ_lᵗ ψ_l of the random walk P = D⁻¹K, K_ij = exp(−‖y_i − y_j‖²/2ε).
 
     Parameters
     ----------
     n_components : int, default=2
+        d.
     bandwidth : {"max-min", "auto"} or float, default="max-min"
-        ε. "max-min" is the paper's, the largest squared distance from a point to its nearest; "auto" is where the sum
-        of the kernel grows fastest with ε.
+        ε. "max-min" is the paper's choice, the largest squared distance from a point to its nearest neighbour; "auto"
+        is where the sum of the kernel grows fastest with ε.
     bandwidth_factor : float, default=1
         Multiplies ε.
     alpha : float, default=0
-        The kernel is divided by (density)^α at both ends: 0 is the graph Laplacian, 1 takes the density out.
+        The kernel is divided by density^α at both ends: 0 is the graph Laplacian, 1 removes the effect of density.
     t : float, default=1
         Time of the walk.
-    random_state : int, RandomState or None, default=0
-        Seeds the sample from which "auto" is chosen and the start of the eigen-solver.
+    random_state : int, RandomState or None, default=None
+        Draws the sample from which "auto" is chosen and the start of the eigensolver.
 
     Attributes
     ----------
-    embedding_ : (N, d)
-    eigenvalues_ : (d,)
+    embedding_ : (N, d) array
+        Of the training points or burst means.
+    eigenvalues_ : (d,) array
         λ_1 ≥ … ≥ λ_d, without λ_0 = 1.
     bandwidth_ : float
         ε, factor included.
 
     Notes
     -----
-    Up to 1000 points, or 4000 if many touch, the kernel is full; with more, values below 1e-4 are left out. The
-    random walk is stationary at density π, and the eigenvectors have Σ_i π_i ψ_l(i)² = 1.
+    The kernel is dense up to 1000 points, or 4000 if it is well filled; otherwise values below 1e-4 are dropped. With π
+    the stationary density of the walk, the eigenvectors satisfy Σ_i π_i ψ_l(i)² = 1.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> DiffusionMaps(random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -71,7 +80,7 @@ class DiffusionMaps(Baseline):
         bandwidth_factor: float = 1.0,
         alpha: float = 0.0,
         t: float = 1,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.bandwidth = bandwidth
@@ -96,8 +105,8 @@ class DiffusionMaps(Baseline):
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         if self.n_components > len(points) - 2:
             raise BurstError(
-                f"n_components = {self.n_components} is more than {len(points)} points can ask for; "
-                f"use at most {len(points) - 2}."
+                f"n_components = {self.n_components} is too large for {len(points)} points; "
+                f"use at most {len(points) - 2}, or more points."
             )
         random = check_random_state(self.random_state)
         self._distance = self._metric(points, statistics)
@@ -130,7 +139,7 @@ class DiffusionMaps(Baseline):
 
 
 def _touch(kernel: Array) -> bool:
-    """Is every point reached from the first over values above 1e-4? Each row of a dense kernel is looked at once."""
+    """Whether every point is reached from the first over values above 1e-4; reads each row of a dense kernel once."""
     reached = np.zeros(len(kernel), dtype=bool)
     frontier = reached.copy()
     reached[0] = frontier[0] = True

@@ -1,4 +1,4 @@
-"""Embedding points that were not there when the method was fitted."""
+"""Out-of-sample extension: embedding points that the method was not fitted to."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Array = NDArray[np.float64]
 CENTRES = 1000  # points that carry the harmonics
 PROBE = 500  # points on which the scale is chosen
 SCALES = 4.0 ** np.arange(1, 9)  # candidates for ε, in units of the squared max–min spacing
-CONDITION = 1e-9  # harmonics whose eigenvalue is below this part of the first blow up rounding
-HELD_OUT = 5  # every fifth point tells how well a scale extends
-LEFT_OVER = 6  # neighbours that share what is left
+CONDITION = 1e-9  # harmonics whose eigenvalue is below this fraction of the first amplify rounding errors
+HELD_OUT = 5  # every fifth point is held out to score a scale
+LEFT_OVER = 6  # neighbours from which residuals are interpolated
 OUTSIDE = 2.0  # a point this many spacings away from all training points is not among them
 
 
 def nystrom(
     points: Array, metric: Metric, epsilon: float, weights: Array, vectors: Array, *, dense: bool, spacing: float
 ) -> Array:
-    """Σ_j p(y, y_j) v_j with p(y, y_j) ∝ exp(−‖y − y_j‖²/2ε) w_j, for every row y of `points` (n, D) → (n, m).
+    """Return Σ_j p(y, y_j) v_j, p(y, y_j) ∝ exp(−‖y − y_j‖²/2ε) w_j, for every row y of `points` (n, D) → (n, m).
 
-    Coordinates are λᵗ ψ, and P ψ = λ ψ at the training points, so `vectors` are λᵗ⁻¹ ψ. The exponent is counted from
-    the nearest training point: a point far from all of them gets the coordinates of the nearest, not 0/0.
+    Coordinates are λᵗ ψ, and P ψ = λ ψ at the training points, so `vectors` are λᵗ⁻¹ ψ. The exponent is relative to the
+    nearest training point, so a point far from all of them gets the coordinates of the nearest, not 0/0.
     """
     out = np.empty((len(points), vectors.shape[1]))
     nearest = np.empty(len(points))
@@ -47,20 +47,21 @@ def nystrom(
 
 
 def warn_outside(nearest: Array, spacing: float) -> None:
-    """Warn of new points that lie farther from the training points than those lie from each other (both squared)."""
+    """Warn about points whose squared distance to the training points exceeds that between training points."""
     far = np.flatnonzero(nearest > OUTSIDE**2 * spacing)
     if len(far):
         times = np.sqrt(nearest.max() / spacing)
         warnings.warn(
             f"{len(far)} of {len(nearest)} points (first: {far[0]}) lie outside the range of the training points, up "
-            f"to {times:.1f} times their largest spacing away: coordinates are a guess there.",
+            f"to {times:.1f} times their largest spacing away: their coordinates are extrapolated. Fit to points that "
+            "cover this range.",
             TrustWarning,
             stacklevel=4,
         )
 
 
 class HarmonicExtension:
-    """Gives a method `transform` by geometric harmonics."""
+    """Mixin that gives a method `transform` by geometric harmonics."""
 
     def _remember(self, points: Array, embedding: Array, random: np.random.RandomState) -> None:
         self._harmonics = GeometricHarmonics(points, embedding, random)
@@ -72,15 +73,15 @@ class HarmonicExtension:
 class GeometricHarmonics:
     """Extend values at the training points by eigenfunctions of a Gaussian kernel (Coifman and Lafon 2006).
 
-    f(y) = Σ_l ⟨f, φ_l⟩ / λ_l · Σ_j k(y, y_j) φ_l(j), over the l that can be extended without blowing up rounding. The
-    scale of the kernel is the one that extends best from four fifths of the points to the fifth. What the harmonics
-    leave at the training points, where the function is not smooth, is interpolated by inverse squared distances, so
-    that training points keep their values.
+    f(y) = Σ_l ⟨f, φ_l⟩ / λ_l · Σ_j k(y, y_j) φ_l(j), over the l that do not amplify rounding errors. The scale of the
+    kernel is the one that extends best from four fifths of the points to the rest. Residuals at the training points,
+    where the function is not smooth, are interpolated by inverse squared distances, so that training points keep their
+    values.
     """
 
     def __init__(self, points: Array, values: Array, random: np.random.RandomState) -> None:
         self._given = points, values, int(random.randint(2**31 - 1))
-        self._made = False  # they cost as much as a fit, and not everybody has new points
+        self._made = False  # built on demand: they cost as much as a fit, and new points are not always needed
 
     def _make(self) -> None:
         points, values, seed = self._given
@@ -111,7 +112,7 @@ class GeometricHarmonics:
         return out
 
     def __call__(self, points: Array) -> Array:
-        """(n, D) → (n, m)."""
+        """Extend to points (n, D) → (n, m)."""
         if not self._made:
             self._make()
         distance, near = self._neighbors.kneighbors(points)
@@ -127,7 +128,7 @@ def _kernel(metric: Euclidean, points: Array, epsilon: float) -> Array:
 
 
 def _harmonics(metric: Euclidean, values: Array, epsilon: float) -> Array:
-    """Σ_l φ_l ⟨φ_l, f⟩ / λ_l: what a row of the kernel is multiplied by."""
+    """Return Σ_l φ_l ⟨φ_l, f⟩ / λ_l, which a row of the kernel is multiplied by."""
     kernel = np.exp(metric.squared(np.arange(len(metric))) / (-2 * epsilon))
     eigenvalues, vectors = scipy.linalg.eigh(kernel, driver="evd", overwrite_a=True, check_finite=False)
     keep = eigenvalues > CONDITION * eigenvalues[-1]

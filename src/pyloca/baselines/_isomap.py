@@ -24,32 +24,44 @@ TOL = 1e-9  # the refinement ends when ten steps lower the stress by no more tha
 
 
 class IntrinsicIsomap(HarmonicExtension, BurstBaseline):
-    """Isomap on the Mahalanobis distances of the bursts, then refined until near distances are right.
+    """Isomap on the Mahalanobis distances of the bursts, refined to match the lengths of the edges.
 
-    1. A neighbour graph, its edges as long as the joint Mahalanobis distance times σ.
-    2. Geodesics along the graph and multidimensional scaling of them: Isomap.
-    3. Minimise Σ over the edges of w (‖z_i − z_j‖ − length)²: geodesics go round corners and holes, edges do not.
+    1. Build a neighbour graph whose edges are as long as the joint Mahalanobis distance times σ.
+    2. Find geodesics along the graph and scale them multidimensionally: Isomap.
+    3. Minimise Σ w (‖z_i − z_j‖ − length)² over the edges: geodesics bend around corners and holes, edges do not.
 
     Parameters
     ----------
     n_components : int, default=2
+        d.
     n_neighbors : int, optional
-        None: 4 k + 2 (20 for curves), more where the sampling leaves gaps.
+        Neighbours per burst; None: 4 k + 2 (20 for curves), and more where the sampling leaves gaps.
     burst_std : float, optional
-        σ, which sets the scale; None estimates it as `pyloca.LOCA` does.
+        σ, which sets the scale; None: estimated as by `pyloca.LOCA`.
     n_landmarks : int, default=500
-        Multidimensional scaling is of the geodesics to this many bursts.
+        Number of bursts to which geodesics are computed.
     max_iter : int, default=500
-        Steps of the refinement; 0 leaves it out.
-    random_state : int, RandomState or None, default=0
+        Steps of the refinement; 0 skips it.
+    random_state : int, RandomState or None, default=None
+        Draws the landmarks, and the sample from which `transform` is built.
 
     Attributes
     ----------
-    embedding_ : (N, d)
+    embedding_ : (N, d) array
+        Of the training points or burst means.
     n_iter_ : int
         Steps of the refinement that were taken.
     stress_ : float
         Root mean square of ‖z_i − z_j‖ / length − 1 over the edges.
+    burst_std_ : float
+        σ as used.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> IntrinsicIsomap(burst_std=0.01, random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -60,7 +72,7 @@ class IntrinsicIsomap(HarmonicExtension, BurstBaseline):
         burst_std: float | None = None,
         n_landmarks: int = LANDMARKS,
         max_iter: int = 500,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors

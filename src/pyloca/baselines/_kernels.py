@@ -41,7 +41,7 @@ MAX_ENTRIES = 100_000_000  # of a sparse kernel: 1.2 GB, and as much again while
 SLAB = 1 << 20  # entries of a block of distances
 TREE_FEATURES = 15  # with more features a tree is slower than comparing all pairs
 PROBE = 2000  # points from which bandwidth="auto" is chosen
-EDGES = 12  # a point, of a graph that is factorised
+EDGES = 12  # per point, of a graph that is factorised
 ROUNDING = 1e-13  # squared distances below this part of the largest are those of equal points
 
 
@@ -51,29 +51,29 @@ class Metric(Protocol):
     def __len__(self) -> int: ...
 
     def squared(self, rows: NDArray[np.int64]) -> Array:
-        """(b, N)."""
+        """Return squared distances from the points `rows` to all, (b, N)."""
 
     def squared_from(self, points: Array) -> Array:
-        """(b, D) → (b, N)."""
+        """Return squared distances from new points to all, (b, D) → (b, N)."""
 
 
 class Euclidean:
-    """‖y_i − y_j‖²."""
+    """Squared Euclidean distance ‖y_i − y_j‖²."""
 
     def __init__(self, points: Array) -> None:
         self.centre = points.mean(axis=0)
-        self.points = points - self.centre  # digits are not spent on a common offset
+        self.points = points - self.centre  # a common offset would cost digits
         self._square = np.square(self.points).sum(axis=1)
 
     def __len__(self) -> int:
         return len(self.points)
 
     def squared(self, rows: NDArray[np.int64]) -> Array:
-        """Squared distances of the points `rows` to all."""
+        """Return squared distances from the points `rows` to all, (b, N)."""
         return self._from_centred(self.points[rows])
 
     def squared_from(self, points: Array) -> Array:
-        """Squared distances of new points to all."""
+        """Return squared distances from new points to all, (b, D) → (b, N)."""
         return self._from_centred(points - self.centre)
 
     def _from_centred(self, points: Array) -> Array:
@@ -85,14 +85,14 @@ class Euclidean:
 
 
 def slabs(n_rows: int, n_columns: int) -> Iterator[NDArray[np.int64]]:
-    """Blocks of row numbers, so small that a block of distances stays in memory."""
+    """Yield blocks of row numbers, small enough for a block of distances to fit in memory."""
     size = max(1, SLAB // n_columns)
     for start in range(0, n_rows, size):
         yield np.arange(start, min(start + size, n_rows))
 
 
 def max_min(metric: Metric) -> float:
-    """max_j min_i ‖y_i − y_j‖² over i with y_i ≠ y_j: the paper's bandwidth, every point has a neighbour within."""
+    """Return max_j min_i ‖y_i − y_j‖² over i with y_i ≠ y_j, the paper's bandwidth: every point has a neighbour."""
     if isinstance(metric, Euclidean) and metric.points.shape[1] <= TREE_FEATURES:
         distinct = np.unique(metric.points, axis=0)
         if len(distinct) > 1:
@@ -110,10 +110,10 @@ def max_min(metric: Metric) -> float:
 
 
 def auto_bandwidth(metric: Metric, random: np.random.RandomState) -> float:
-    """The ε at which Σ_ij exp(−‖y_i − y_j‖²/2ε) grows fastest, d log Σ / d log ε greatest (Coifman et al. 2008).
+    """Find the ε that maximises d log S / d log ε, S = Σ_ij exp(−‖y_i − y_j‖²/2ε) (Coifman et al. 2008).
 
-    There the kernel is wide enough to see neighbours and too narrow to see the end of the data. Chosen from at most
-    2000 points.
+    There the kernel is wide enough to reach neighbours and too narrow to reach the boundary of the data. At most 2000
+    points are used.
     """
     rows = np.arange(len(metric))
     if len(rows) > PROBE:
@@ -129,7 +129,7 @@ def auto_bandwidth(metric: Metric, random: np.random.RandomState) -> float:
 
 
 def is_dense(metric: Metric, epsilon: float) -> bool:
-    """Whether a full matrix serves better than a sparse one, by the neighbours of every N/64-th point."""
+    """Whether a dense kernel is better than a sparse one, judged by the neighbours of 64 points."""
     n = len(metric)
     if n <= SMALL or n > DENSE:
         return n <= SMALL
@@ -138,7 +138,7 @@ def is_dense(metric: Metric, epsilon: float) -> bool:
 
 
 def gaussian_kernel(metric: Metric, epsilon: float, dense: bool) -> Kernel:
-    """K_ij = exp(−‖y_i − y_j‖²/2ε), (N, N); a sparse one leaves out what is below 1e-4."""
+    """Compute K_ij = exp(−‖y_i − y_j‖²/2ε), (N, N); a sparse kernel drops values below 1e-4."""
     n = len(metric)
     if dense:
         kernel = metric.squared(np.arange(n))
@@ -153,8 +153,8 @@ def gaussian_kernel(metric: Metric, epsilon: float, dense: bool) -> Kernel:
         expected = entries * n / (rows[-1] + 1)
         if expected > MAX_ENTRIES:
             raise BurstError(
-                f"with the bandwidth {epsilon:.3g} a point is joined to about {expected / n:.0f} of the {n} others, "
-                "more than fits into memory. Lower bandwidth_factor, or fit fewer points and transform the rest."
+                f"with bandwidth {epsilon:.3g} each point is joined to about {expected / n:.0f} of the {n} others, "
+                "which does not fit in memory. Lower bandwidth_factor, or fit to fewer points and transform the rest."
             )
         block.data = np.exp(block.data / (-2 * epsilon))
         blocks.append(block)
@@ -164,7 +164,7 @@ def gaussian_kernel(metric: Metric, epsilon: float, dense: bool) -> Kernel:
 
 
 def _within(metric: Metric, reach: float) -> Iterator[tuple[NDArray[np.int64], sp.csr_matrix]]:
-    """Rows of the matrix of squared distances, without those beyond `reach`."""
+    """Yield rows of the matrix of squared distances, without entries beyond `reach`."""
     n = len(metric)
     if isinstance(metric, Euclidean) and metric.points.shape[1] <= TREE_FEATURES:
         tree = _neighbors(metric.points)
@@ -183,11 +183,11 @@ def _within(metric: Metric, reach: float) -> Iterator[tuple[NDArray[np.int64], s
 
 
 def walk_eigenvectors(kernel: Kernel, n_vectors: int, seed: int) -> tuple[Array, Array]:
-    """λ_1 ≥ … ≥ λ_m and ψ (N, m) of the walk P = D⁻¹K, without λ_0 = 1, with Σ_i π_i ψ_l(i)² = 1; `kernel` is spent.
+    """Compute λ_1 ≥ … ≥ λ_m and ψ (N, m) of the walk P = D⁻¹K, without λ_0 = 1; overwrites `kernel`.
 
-    Of S = D^½ P D^-½, which is symmetric. Its leading eigenvalues crowd at 1, where Lanczos needs hundreds of steps;
-    LOBPCG needs a few dozen when it is told what I − S is like in long waves: a graph with a dozen edges a point, which
-    is factorised at once.
+    The eigenvectors satisfy Σ_i π_i ψ_l(i)² = 1. They are found from S = D^½ P D^-½, which is symmetric. Its leading
+    eigenvalues crowd at 1, where Lanczos needs hundreds of steps. LOBPCG needs a few dozen if preconditioned by what
+    I − S resembles for long waves: the Laplacian of a graph with a dozen edges per point, which is cheap to factorise.
     """
     n = kernel.shape[0]
     degree = np.asarray(kernel.sum(axis=1)).ravel()
@@ -230,13 +230,13 @@ def _preconditioned(
     operator, inverse = (LinearOperator((n, n), f, matmat=f, dtype=np.float64) for f in (lower, metric))
     start = without_trivial(long_waves(random.standard_normal((n, n_vectors + 2))))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # whether it converged is looked at below
+        warnings.simplefilter("ignore", UserWarning)  # convergence is checked below
         values, vectors = lobpcg(operator, start, M=inverse, Y=unit, largest=False, tol=1e-9, maxiter=60)
     order = np.argsort(values)[:n_vectors]
     values, vectors = values[order], vectors[:, order]
     if np.linalg.norm(lower(vectors) - vectors * values, axis=0).max() <= 1e-7:
         return 1 - values, vectors
-    # A kernel so wide that a thin graph is nothing like it: then the eigenvalues lie apart and Lanczos is fast.
+    # The kernel is so wide that a thin graph does not resemble it: its eigenvalues are then apart and Lanczos is fast.
     try:
         values, vectors = eigsh(S, n_vectors + 1, which="LA", v0=start[:, 0], ncv=min(n - 1, 2 * n_vectors + 40))
     except ArpackNoConvergence as error:
@@ -248,7 +248,7 @@ def _preconditioned(
 
 
 def scale_rows(kernel: Kernel, factor: Array) -> None:
-    """K_ij ← f_i K_ij f_j in place."""
+    """Replace K_ij by f_i K_ij f_j, in place."""
     if sp.issparse(kernel):
         kernel.data *= np.repeat(factor, np.diff(kernel.indptr))
         kernel.data *= factor[kernel.indices]
@@ -258,7 +258,7 @@ def scale_rows(kernel: Kernel, factor: Array) -> None:
 
 
 def strongest(weights: Kernel, count: int) -> sp.csr_matrix:
-    """The `count` largest entries of each row off the diagonal, made symmetric: a graph that is cheap to factorise."""
+    """Keep the `count` largest off-diagonal entries per row, made symmetric: a graph that is cheap to factorise."""
     if sp.issparse(weights):
         keep = []
         for start, stop in pairwise(weights.indptr):
@@ -278,16 +278,16 @@ def strongest(weights: Kernel, count: int) -> sp.csr_matrix:
 
 
 def laplacian_solver(weights: sp.csr_matrix) -> Callable[[Array], Array]:
-    """Solve (D − W) x = b, factored once, with a millionth added to the diagonal because constants have no answer."""
+    """Factor D − W once, to solve (D − W) x = b; a millionth on the diagonal makes it nonsingular."""
     degree = np.asarray(weights.sum(axis=1)).ravel()
     matrix = sp.csc_matrix(sp.diags((1 + 1e-6) * degree) - weights)
     return splu(matrix, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
 
 
 def positive_signs(vectors: Array) -> Array:
-    """+1 or −1 for each column: which sign makes it skewed to the positive side.
+    """Return the sign, +1 or −1, that skews each column to the positive side.
 
-    A symmetric column has no skew beyond rounding; its first entry of some size decides.
+    A symmetric column has no skew beyond rounding; its first sizeable entry decides.
     """
     size = np.abs(vectors)
     skew = np.power(vectors, 3).sum(axis=0)
@@ -302,4 +302,4 @@ def _neighbors(points: Array) -> NearestNeighbors:
 
 
 def _no_distance() -> float:
-    raise BurstError("all points are identical; there is nothing to embed.")
+    raise BurstError("all points are identical; there is nothing to embed. Check that the right columns were read.")

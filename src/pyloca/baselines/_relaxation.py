@@ -28,37 +28,49 @@ TOL = 1e-6  # the relaxation ends when ten steps lower the loss by no more than 
 
 
 class RiemannianRelaxation(HarmonicExtension, Baseline):
-    """Bend an embedding until the metric that it induces is the one of the data.
+    """Riemannian relaxation: deform an embedding until it induces the metric of the data.
 
-    The Laplacian Δ of the data tells the metric of any embedding z at point i: H_i = ½ Σ_j Δ_ij (z_j − z_i)(z_j − z_i)ᵀ
+    The Laplacian Δ of the data gives the metric of any embedding z at point i: H_i = ½ Σ_j Δ_ij (z_j − z_i)(z_j − z_i)ᵀ
     is the identity on a k-dimensional subspace where z is an isometry. The loss is the squared deviation from that,
     Σ_i Σ_{l ≤ k} (λ_l(H_i) − 1)² + Σ_{l > k} λ_l(H_i)², averaged over the points.
 
     Parameters
     ----------
     n_components : int, default=2
+        d.
     intrinsic_dim : int, optional
-        k. None: that of the bursts; for points without bursts, n_components.
+        k; None: that of the bursts, or n_components for points without bursts.
     bandwidth_factor : float, default=2
-        Of the kernel that estimates the Laplacian, on top of the max–min bandwidth.
+        Factor on the max–min bandwidth of the kernel that estimates the Laplacian.
     burst_std : float, optional
-        σ, for bursts; None estimates it as `pyloca.LOCA` does.
+        σ, for bursts; None: estimated as by `pyloca.LOCA`.
     init : {"spectral"} or array (N, d), default="spectral"
-        The embedding to start from; "spectral" is (anisotropic) diffusion maps with α = 1, in the right size.
+        The embedding to start from; "spectral" is (anisotropic) diffusion maps with α = 1, scaled to the right size.
     max_iter : int, default=500
-    random_state : int, RandomState or None, default=0
+        Largest number of L-BFGS steps.
+    random_state : int, RandomState or None, default=None
+        Draws the start of the eigensolver, and the sample from which `transform` is built.
 
     Attributes
     ----------
-    embedding_ : (N, d)
+    embedding_ : (N, d) array
+        Of the training points or burst means.
     n_iter_ : int
+        Steps taken.
     loss_history_ : list of float
         The loss at the start and after every ten steps.
 
     Notes
     -----
-    With bursts the distances are joint Mahalanobis distances, so that the metric is the latent one; without, they are
-    those of the observed space, and the result is isometric to the measurements.
+    With bursts, distances are joint Mahalanobis distances, so the metric is that of the latent space. Without, they are
+    Euclidean distances of the measurements, and the result is isometric to the measurements.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> RiemannianRelaxation(burst_std=0.01, max_iter=50, random_state=0).fit_transform(bursts).shape
+    (100, 2)
     """
 
     def __init__(
@@ -70,7 +82,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
         burst_std: float | None = None,
         init: str | ArrayLike = "spectral",
         max_iter: int = 500,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.intrinsic_dim = intrinsic_dim
@@ -95,7 +107,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
         random = check_random_state(self.random_state)
         k = self.intrinsic_dim or (self.n_components if statistics is None else statistics.intrinsic_dim)
         if k > self.n_components:
-            raise BurstError(f"n_components = {self.n_components} cannot hold k = {k} directions; use {k} or more.")
+            raise BurstError(f"n_components = {self.n_components} cannot hold k = {k} directions; use at least {k}.")
         metric: Metric
         if statistics is None:
             metric, unit = Euclidean(points), 1.0
@@ -133,7 +145,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
 
 
 def laplacian(metric: Metric, epsilon: float) -> sp.csr_matrix:
-    """(2/ε)(P − I) → Δ as ε → 0, P a walk on a Gaussian kernel with the density taken out; the diagonal is left out."""
+    """Estimate Δ by (2/ε)(P − I), without its diagonal; P is a walk on a density-normalised Gaussian kernel."""
     kernel = gaussian_kernel(metric, epsilon, dense=False)
     normalise(kernel, 1.0)
     degree = np.asarray(kernel.sum(axis=1)).ravel()
@@ -144,7 +156,7 @@ def laplacian(metric: Metric, epsilon: float) -> sp.csr_matrix:
 
 
 def dual_metric(generator: sp.csr_matrix, z: Array) -> Array:
-    """H_i = ½ Σ_j Δ_ij (z_j − z_i)(z_j − z_i)ᵀ, shape (N, d, d)."""
+    """Compute H_i = ½ Σ_j Δ_ij (z_j − z_i)(z_j − z_i)ᵀ, (N, d, d)."""
     n, d = z.shape
     total = np.asarray(generator.sum(axis=1)).ravel()
     mean = generator @ z
@@ -156,7 +168,7 @@ def dual_metric(generator: sp.csr_matrix, z: Array) -> Array:
 def relaxation_loss(generator: sp.csr_matrix, z: Array, k: int) -> tuple[float, Array]:
     """Mean over i of min ‖H_i − Π‖² over the projections Π of rank k, and its gradient (N, d).
 
-    The least is at the projection on the k leading eigenvectors; it may be held fixed in the gradient.
+    The minimum is at the projection onto the k leading eigenvectors, which may be held fixed in the gradient.
     """
     n, d = z.shape
     h = dual_metric(generator, z)

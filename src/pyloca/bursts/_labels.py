@@ -59,15 +59,18 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
 
 def missing_at(values: Labels) -> int | None:
     """Position of the first label that is none: None, NaN, NaT, masked, or empty text."""
-    if isinstance(values, np.ndarray):
-        if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-            return int(np.argmax(np.ma.getmaskarray(values)))
-        if values.dtype.kind in "iub":
-            return None
-        if values.dtype.kind in "fcmM":
-            bad = ~np.isfinite(values)
-            return int(np.argmax(bad)) if bad.any() else None
-    return next((place for place, value in enumerate(values) if _is_missing(value)), None)
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        bad = np.ma.getmaskarray(values)
+    elif kind and kind in "iub":
+        return None
+    elif kind and kind in "fcmM":
+        bad = ~np.isfinite(values)
+    elif kind == "U":
+        bad = np.strings.str_len(np.strings.strip(values)) == 0
+    else:
+        bad = np.array([_is_missing(value) for value in values], dtype=bool)
+    return int(np.argmax(bad)) if bad.any() else None
 
 
 def _is_missing(value: Any) -> bool:

@@ -335,11 +335,9 @@ def read_csv(
     if table.text_columns:
         text_columns_found(dict.fromkeys(table.text_columns, "text"), on_text)
     values = dict(zip(table.names, table.values.T, strict=True))
-    ids = _as_integers(np.array(table.labels))
-    out = from_columns({burst_id: ids, **values}, burst_id, None, ())
-    if table.text_columns:
-        out.provenance += f"; left out as text: {', '.join(table.text_columns)}"
-    return out
+    out = from_columns({burst_id: np.array(table.labels), **values}, burst_id, None, ())
+    left_out = f"; left out as text: {', '.join(table.text_columns)}" if table.text_columns else ""
+    return Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:

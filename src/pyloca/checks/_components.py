@@ -43,7 +43,7 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
     """
     statistics = statistics[sample_rows(len(statistics), SAMPLE)]
     k = statistics.intrinsic_dim
-    flat, bent = (align(statistics, d, burst_std=burst_std).strain for d in (k, k + 1))
+    flat, bent = (align(statistics, d, burst_std=burst_std, random_state=0).strain for d in (k, k + 1))
     cured = flat > 0 and CURED.passed(bent / flat)
     return Suggestion(k + 1 if cured else k, k, (flat, bent))
 

@@ -1,4 +1,4 @@
-"""Data sets with a known truth, drawn anew by a seed: those of the paper, a photograph, diffusions in a potential."""
+"""Simulated data sets with a known truth: those of the paper, a photograph, and diffusions in a potential."""
 
 from pyloca.datasets._dataset import Dataset, TestSet
 from pyloca.datasets._landscapes import double_well, muller_brown

@@ -1,4 +1,4 @@
-"""What every data set returns."""
+"""The containers that the data sets are returned in."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ Measurement = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class TestSet:
-    """Latents X (n, d) with their measurements Y (n, D)."""
+    """Points that are not among the bursts.
 
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    Attributes
+    ----------
+    X : (n, d) array
+        Latents.
+    Y : (n, D) array
+        Their measurements.
+    """
+
+    __test__ = False  # pytest would take it for a test class because of its name
 
     X: NDArray[np.float64]
     Y: NDArray[np.float64]
@@ -27,23 +35,33 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Bursts with the truth that a user does not have.
+    """Bursts together with the truth, which is unknown in practice.
 
     Attributes
     ----------
-    X : (N, d)
+    name : str
+    X : (N, d) array
         Latents of the burst centres.
-    Y : (N, D)
+    Y : (N, D) array
         Anchors: measurements of the burst centres themselves.
     bursts : Bursts
     burst_std : float
         σ in the units of X.
     n_components, intrinsic_dim : int
         d and k.
-    tests : dict of TestSet
-        Points that are not among the bursts, by the paper's name for them.
     measure : callable
         The measurement function f, (n, d) → (n, D).
+    tests : dict of TestSet
+        Points that are not among the bursts, by the paper's name for them.
+    extras : dict of arrays
+        What else is known about the data set; see the function that makes it.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=10, random_state=0)
+    >>> data.X.shape, data.Y.shape, data.bursts
+    ((100, 2), (100, 2), Bursts(N=100, M=10, D=2))
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Diffusions in a potential, restarted in short bursts and seen through a nonlinear instrument."""
+"""Diffusions in a potential, restarted in short bursts and observed through a nonlinear instrument."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from pyloca.bursts import from_simulator
 from pyloca.datasets._dataset import Dataset
@@ -15,7 +16,7 @@ __all__ = ["double_well", "double_well_force", "muller_brown", "muller_brown_for
 Array = NDArray[np.float64]
 Force = Callable[[Array], Array]
 
-SUBSTEPS = 5  # of Euler and Maruyama in a burst
+SUBSTEPS = 5  # Euler–Maruyama steps per burst
 
 # Müller and Brown (1979)
 HEIGHTS = np.array([-200.0, -100.0, -170.0, 15.0])
@@ -24,38 +25,96 @@ CENTRES = np.array([[1, 0], [0, 0.5], [-0.5, 1.5], [-1, 1]])
 
 
 def muller_brown_potential(x: Array) -> Array:
-    """V(x), (n, 2) → (n,)."""
+    """Return V(x), (n, 2) → (n,)."""
     dx, dy = x[:, :1] - CENTRES[:, 0], x[:, 1:] - CENTRES[:, 1]
     return (HEIGHTS * np.exp(XX * dx**2 + XY * dx * dy + YY * dy**2)).sum(axis=1)
 
 
 def muller_brown_force(x: Array) -> Array:
-    """−∇V, (n, 2) → (n, 2)."""
+    """Return −∇V(x), (n, 2) → (n, 2)."""
     dx, dy = x[:, :1] - CENTRES[:, 0], x[:, 1:] - CENTRES[:, 1]
     terms = HEIGHTS * np.exp(XX * dx**2 + XY * dx * dy + YY * dy**2)
     return -np.stack([(terms * (2 * XX * dx + XY * dy)).sum(axis=1), (terms * (XY * dx + 2 * YY * dy)).sum(axis=1)], 1)
 
 
 def double_well_force(x: Array) -> Array:
-    """−∇ of (x₀² − 1)² + x₁²."""
+    """Return −∇V(x) for V = (x₀² − 1)² + x₁², (n, 2) → (n, 2)."""
     return np.stack([-4 * x[:, 0] * (x[:, 0] ** 2 - 1), -2 * x[:, 1]], axis=1)
 
 
 def muller_brown(
-    n_bursts: int = 1000, n_points: int = 100, diffusion: float = 5.0, dt: float = 1e-5, *, random_state: int = 0
+    n_bursts: int = 1000,
+    n_points: int = 100,
+    diffusion: float = 5.0,
+    dt: float = 1e-5,
+    *,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Dataset:
-    """Restarts in the Müller–Brown potential, where V < 0, seen through a smooth map into R¹⁰."""
-    random = np.random.RandomState(random_state)
+    """Simulate bursts in the Müller–Brown potential, observed through a smooth map into R¹⁰.
+
+    Bursts start uniformly in the region where V < 0 and follow dx = −∇V dt + `diffusion` dW for a time `dt`.
+
+    Parameters
+    ----------
+    n_bursts : int, default=1000
+    n_points : int, default=100
+        Points per burst.
+    diffusion : float, default=5
+        Coefficient of the noise: σ = `diffusion` √`dt`.
+    dt : float, default=1e-5
+        Duration of a burst.
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> muller_brown(n_bursts=100, n_points=10, random_state=0).bursts
+    Bursts(N=100, M=10, D=10)
+    """
+    random = check_random_state(random_state)
     candidates = random.uniform([-1.4, -0.2], [1.1, 1.9], size=(20 * n_bursts, 2))
     X = candidates[muller_brown_potential(candidates) < 0][:n_bursts]
     return _restarts("muller_brown", muller_brown_force, X, n_points, diffusion, dt, random)
 
 
 def double_well(
-    n_bursts: int = 1000, n_points: int = 100, diffusion: float = 1.0, dt: float = 4e-4, *, random_state: int = 0
+    n_bursts: int = 1000,
+    n_points: int = 100,
+    diffusion: float = 1.0,
+    dt: float = 4e-4,
+    *,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Dataset:
-    """Restarts in a double well, uniform over both basins and the barrier, seen through a smooth map into R¹⁰."""
-    random = np.random.RandomState(random_state)
+    """Simulate bursts in the double well V = (x₀² − 1)² + x₁², observed through a smooth map into R¹⁰.
+
+    Bursts start uniformly over both basins and the barrier and follow dx = −∇V dt + `diffusion` dW for a time `dt`.
+
+    Parameters
+    ----------
+    n_bursts : int, default=1000
+    n_points : int, default=100
+        Points per burst.
+    diffusion : float, default=1
+        Coefficient of the noise: σ = `diffusion` √`dt`.
+    dt : float, default=4e-4
+        Duration of a burst.
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> double_well(n_bursts=100, n_points=10, random_state=0).bursts
+    Bursts(N=100, M=10, D=10)
+    """
+    random = check_random_state(random_state)
     X = random.uniform([-1.5, -1.0], [1.5, 1.0], size=(n_bursts, 2))
     return _restarts("double_well", double_well_force, X, n_points, diffusion, dt, random)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from pyloca.bursts import from_function
 from pyloca.datasets._dataset import Dataset, TestSet
@@ -15,30 +16,82 @@ OUTER = (-0.025, 1.025)  # the test points of section 6.2 fill this square
 
 
 def f1(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """f₁(x) = (x₀ + x₁³, −x₀ + x₁³)."""
+    """Return f₁(x) = (x₀ + x₁³, −x₀ + x₁³), (n, 2) → (n, 2)."""
     cube = x[:, 1] ** 3
     return np.stack([x[:, 0] + cube, -x[:, 0] + cube], axis=1)
 
 
-def mushroom(n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01, *, random_state: int = 0) -> Dataset:
-    """The unit square through f₁: the mushroom of section 6.1."""
-    random = np.random.RandomState(random_state)
+def mushroom(
+    n_bursts: int = 2000,
+    n_points: int = 200,
+    burst_std: float = 0.01,
+    *,
+    random_state: int | np.random.RandomState | None = None,
+) -> Dataset:
+    """Measure the unit square through f₁(x) = (x₀ + x₁³, −x₀ + x₁³), the mushroom of section 6.1.
+
+    Parameters
+    ----------
+    n_bursts : int, default=2000
+    n_points : int, default=200
+        Points per burst.
+    burst_std : float, default=0.01
+        σ.
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    Bursts(N=100, M=10, D=2)
+    """
+    random = check_random_state(random_state)
     X = random.uniform(size=(n_bursts, 2))
     bursts = from_function(f1, X, burst_std, n_points, random_state=random)
     return Dataset("mushroom", X, f1(X), bursts, burst_std, 2, 2, f1)
 
 
 def frame(
-    n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01, n_test: int = 20_000, *, random_state: int = 0
+    n_bursts: int = 2000,
+    n_points: int = 200,
+    burst_std: float = 0.01,
+    n_test: int = 20_000,
+    *,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Dataset:
-    """[0, 1]² without [0.1, 0.9]², through f₁ (section 6.2).
+    """Measure the frame [0, 1]² without [0.1, 0.9]² through f₁ (section 6.2).
 
-    `tests` has "frame", "interpolation" (the inner square) and "extrapolation" (around the unit square), parts of
-    `n_test` points of [−0.025, 1.025]². `extras` has the 6.3 pairs: "interpolation_starts" and "interpolation_ends",
-    latent points that face each other across the inner boundary.
+    Parameters
+    ----------
+    n_bursts : int, default=2000
+    n_points : int, default=200
+        Points per burst.
+    burst_std : float, default=0.01
+        σ.
+    n_test : int, default=20000
+        Test points, uniform on [−0.025, 1.025]².
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Dataset
+        `tests` has "frame", "interpolation" (the inner square) and "extrapolation" (outside the unit square).
+        `extras` has the pairs of section 6.3, "interpolation_starts" and "interpolation_ends": latent points that
+        face each other across the inner square.
+
+    Examples
+    --------
+    >>> data = frame(n_bursts=100, n_points=10, n_test=50, random_state=0)
+    >>> list(data.tests)
+    ['frame', 'interpolation', 'extrapolation']
     """
-    random = np.random.RandomState(random_state)
-    candidates = random.uniform(size=(8 * n_bursts + 100, 2))  # the frame is 36 % of the square: these always do
+    random = check_random_state(random_state)
+    candidates = random.uniform(size=(8 * n_bursts + 100, 2))  # the frame is 36 % of the square: these suffice
     X = candidates[~_inside(candidates, *INNER)][:n_bursts]
     bursts = from_function(f1, X, burst_std, n_points, random_state=random)
     test = random.uniform(*OUTER, size=(n_test, 2))

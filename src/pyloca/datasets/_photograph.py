@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.ndimage import gaussian_filter
+from sklearn.utils import check_random_state
 
 __all__ = ["Photograph", "bent_sheet"]
 
 Array = NDArray[np.float64]
 
-GRID = 50  # spots a side
+GRID = 50  # spots per side
 SPOT = 0.3  # radius of a spot, in units of the distance between two
 PAPER, INK = 0.95, 0.1
 SUBPIXELS = 4
@@ -24,18 +25,18 @@ HEIGHT = 2.2  # of the camera over the sheet, in units of its side
 
 @dataclass(frozen=True)
 class Photograph:
-    """A grey picture, and the truth about the sheet on it.
+    """A grey-scale photograph of a bent sheet, and the truth about the sheet.
 
     Attributes
     ----------
-    image : (height, width)
-        From 0, black, to about 1.
-    X : (2500, 2)
-        The grid on the flat sheet, whose side is 1.
-    Y : (2500, 2)
-        Where its nodes are in the picture, (x, y) in pixels.
-    corners : (4,)
-        Which nodes are the corners.
+    image : (height, width) array
+        From 0 (black) to about 1.
+    X : (2500, 2) array
+        Nodes of the grid on the flat sheet, whose side is 1.
+    Y : (2500, 2) array
+        The same nodes in the photograph, (x, y) in pixels.
+    corners : (4,) array of int
+        Rows of X and Y that are the corners.
     burst_std : float
         σ of a spot on the sheet: half its radius.
     """
@@ -47,13 +48,30 @@ class Photograph:
     burst_std: float
 
 
-def bent_sheet(size: int = 1000, *, random_state: int = 0) -> Photograph:
-    """A sheet with 50 × 50 spots, bent without stretching and photographed from above.
+def bent_sheet(size: int = 1000, *, random_state: int | np.random.RandomState | None = None) -> Photograph:
+    """Photograph a sheet with 50 × 50 printed spots, bent without stretching, from above (section 7.1).
 
-    The bend is a cylinder over a random smooth curve in a random direction, steep up to some 40 degrees; the camera has
-    a perspective and a tilt; blur, noise and uneven light are added. `size` is the width of the picture in pixels.
+    The bend is a cylinder over a random smooth curve in a random direction, with slopes up to about 40 degrees. The
+    camera has perspective and tilt; blur, noise and uneven light are added.
+
+    Parameters
+    ----------
+    size : int, default=1000
+        Width and height of the photograph in pixels.
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Photograph
+        `pyloca.bursts.from_image` turns its spots into bursts.
+
+    Examples
+    --------
+    >>> bent_sheet(400, random_state=0).image.shape
+    (400, 400)
     """
-    random = np.random.RandomState(random_state)
+    random = check_random_state(random_state)
     side = np.arange(GRID) / (GRID - 1)
     X = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
     project = _camera(random)
@@ -78,7 +96,7 @@ def bent_sheet(size: int = 1000, *, random_state: int = 0) -> Photograph:
 
 
 def _camera(random: np.random.RandomState) -> Callable[[Array], Array]:
-    """The map from the flat sheet to the picture, both in units of the side."""
+    """Return a random map from the flat sheet to the picture, both in units of the side."""
     direction = random.uniform(0, np.pi)
     turn = np.array([[np.cos(direction), -np.sin(direction)], [np.sin(direction), np.cos(direction)]])
     s = np.linspace(-0.8, 0.8, 2001)
@@ -99,7 +117,7 @@ def _camera(random: np.random.RandomState) -> Callable[[Array], Array]:
 
 
 def _spots(to_pixels: Callable[[Array], Array], X: Array, radius: float, shape: tuple[int, int]) -> Array:
-    """How much of every pixel is ink: each spot is a disk on the sheet, seen through the camera's derivative there."""
+    """Compute how much of every pixel is ink; the camera is linear within a spot, which is a disk on the sheet."""
     step = 1e-4
     sides = [to_pixels(X + step * axis) - to_pixels(X - step * axis) for axis in np.eye(2)]
     jacobian = np.stack(sides, axis=2) / (2 * step)  # (n, 2, 2)

@@ -1,4 +1,4 @@
-"""Section 7.2: where is a receiver on a floor, told by the strength of 17 transmitters?"""
+"""Section 7.2: places on a floor, measured by the signal strengths of 17 transmitters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from pyloca.bursts import Bursts
+from pyloca.bursts import sensor_array
 from pyloca.datasets._dataset import Dataset
 
 __all__ = ["FLOOR_PLAN", "wifi"]
@@ -36,33 +37,61 @@ FLOOR_PLAN = np.array(
 
 
 def signals(x: NDArray[np.float64], transmitters: NDArray[np.float64]) -> NDArray[np.float64]:
-    """y = exp(−‖x − t‖² / 600²) for each transmitter t."""
+    """Return exp(−‖x − t‖² / 600²) for each transmitter t, (n, 2) → (n, 17)."""
     squared = np.square(x[:, None] - transmitters).sum(axis=2)  # (n, 17)
     return np.exp(-squared / REACH**2)
 
 
 def wifi(
-    n_bursts: int = 4000, n_receivers: int = 6, radius: float = 0.5, n_transmitters: int = 17, *, random_state: int = 0
+    n_bursts: int = 4000,
+    n_receivers: int = 6,
+    radius: float = 0.5,
+    n_transmitters: int = 17,
+    *,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Dataset:
-    """A ring of receivers at each of `n_bursts` places of a non-convex floor; latents are in pixels.
+    """Measure signal strengths with a ring of receivers at random places of a floor (section 7.2).
 
-    `extras` has "transmitters" (17, 2) and "rooms" (r, 4).
+    The floor of 600 × 1000 pixels is not convex. A receiver at x measures exp(−‖x − t‖² / 600²) for a transmitter at t.
+
+    Parameters
+    ----------
+    n_bursts : int, default=4000
+        Number of places.
+    n_receivers : int, default=6
+        Receivers on the ring.
+    radius : float, default=0.5
+        Radius of the ring in pixels.
+    n_transmitters : int, default=17
+    random_state : int, RandomState or None, default=None
+        Pass an integer for the same data on every call.
+
+    Returns
+    -------
+    Dataset
+        Latents are in pixels. `extras` has "transmitters" (n_transmitters, 2) and "rooms" (r, 4), each room as
+        (left, bottom, right, top).
+
+    Examples
+    --------
+    >>> data = wifi(n_bursts=100, random_state=0)
+    >>> data.bursts
+    Bursts(N=100, M=6, D=17)
+    >>> round(data.burst_std, 3)
+    0.387
     """
-    random = np.random.RandomState(random_state)
+    random = check_random_state(random_state)
     transmitters = _uniform(n_transmitters, random)
     X = _uniform(n_bursts, random)
-    angles = 2 * np.pi * np.arange(n_receivers) / n_receivers
-    ring = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     measure = partial(signals, transmitters=transmitters)
-    bursts = Bursts(measure((X[:, None] + ring).reshape(-1, 2)).reshape(n_bursts, n_receivers, n_transmitters))
-    # The sample covariance divides by M − 1: a ring of M points has σ² = r²/2 · M/(M − 1).
-    std = radius * np.sqrt(n_receivers / (2 * (n_receivers - 1)))
+    bursts = sensor_array(measure, X, radius, n_receivers)
+    assert bursts.burst_std is not None
     extras = {"transmitters": transmitters, "rooms": FLOOR_PLAN}
-    return Dataset("wifi", X, measure(X), bursts, std, 2, 2, measure, extras=extras)
+    return Dataset("wifi", X, measure(X), bursts, bursts.burst_std, 2, 2, measure, extras=extras)
 
 
 def _uniform(n: int, random: np.random.RandomState) -> NDArray[np.float64]:
-    """n places uniform on the floor. No two rooms overlap, so a room is drawn by its area."""
+    """Draw n places uniformly on the floor. No two rooms overlap, so a room is drawn by its area."""
     low, high = FLOOR_PLAN[:, :2], FLOOR_PLAN[:, 2:]
     area = np.prod(high - low, axis=1)
     room = random.choice(len(FLOOR_PLAN), size=n, p=area / area.sum())

@@ -1,4 +1,4 @@
-"""When to believe a fit, and when not: its checks on other bursts, error bars, and a null test."""
+"""Whether to trust a fit: its checks on other bursts, error bars, and a null test."""
 
 from pyloca.diagnostics._agreement import Agreement, agreement
 from pyloca.diagnostics._diagnose import diagnose

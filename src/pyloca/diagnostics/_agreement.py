@@ -1,4 +1,4 @@
-"""Error bars: fit both halves of the bursts, several times, and see how far the embeddings differ."""
+"""Error bars from fits to random halves of the bursts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import f
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from pyloca._arguments import check_count
 from pyloca.diagnostics._refit import refit
 from pyloca.estimator import LOCA, Data, read_like
 from pyloca.geometry import BurstStatistics
@@ -29,16 +31,16 @@ SMOOTHED = 50  # neighbours over which a standard error is averaged: six differe
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far fits to independent halves of the bursts agree, after a rigid motion.
+    """Agreement of fits to independent halves of the bursts, after a rigid motion.
 
     Attributes
     ----------
-    embedding : (N, d)
-        Of the burst means, by the model.
-    embeddings : (2 n, N, d)
-        The same by the halves, each moved rigidly onto that; halves of one split follow each other.
-    standard_errors : (N,)
-        Of the embedded burst means, along each coordinate.
+    embedding : (N, d) array
+        Burst means, embedded by the model.
+    embeddings : (2 n_splits, N, d) array
+        The same by each half, moved rigidly onto `embedding`; the two halves of a split follow each other.
+    standard_errors : (N,) array
+        Of the embedded burst means, per coordinate.
     """
 
     embedding: Array
@@ -46,38 +48,94 @@ class Agreement:
     standard_errors: Array
 
     def radius(self, level: float = 0.95) -> Array:
-        """Radius of the ball around each embedded mean that holds the truth with this probability, (N,).
+        """Return the radius of a confidence ball around each embedded mean.
 
-        By Hotelling's law: the standard error itself is estimated from d coordinates of n differences.
+        By Hotelling's law, since the standard error itself is estimated from d coordinates of n_splits differences.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which the ball contains the truth.
+
+        Returns
+        -------
+        (N,) array
         """
         n, d = len(self.embeddings) // 2, self.embeddings.shape[2]
         return np.asarray(self.standard_errors * np.sqrt(d * f.ppf(level, d, n * d)))
 
     def __str__(self) -> str:
         low, middle, high = np.quantile(self.standard_errors, [0.05, 0.5, 0.95])
-        return f"standard error {middle:.2g} (5 % and 95 % of the bursts: {low:.2g} and {high:.2g})"
+        return f"standard error {middle:.2g} (median; 5 % and 95 % quantiles over bursts: {low:.2g} and {high:.2g})"
 
     def plot(self) -> Figure:
-        """Draw the first two coordinates with 95 % regions."""
+        """Draw the first two coordinates with 95 % confidence regions.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from pyloca.plots import plot_agreement
 
         return plot_agreement(self.embedding, self.radius())
 
 
 def agreement(
-    model: LOCA, bursts: Data, *, n_splits: int = 3, random_state: int = 0, n_jobs: int | None = None
+    model: LOCA,
+    bursts: Data,
+    *,
+    n_splits: int = 3,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
 ) -> Agreement:
-    """Fit clones of `model` to random halves of `bursts` and compare them.
+    """Fit clones of a model to random halves of the bursts and compare their embeddings.
 
-    Two halves share no burst, so their difference A − B shows all that sampling, seed and stopping do to a fit: its
-    variance is four times that of a fit to all. What it cannot show is an error that both halves share (σ that is
-    wrong, bursts that bend). Costs about ``n_splits`` fits.
+    Two halves share no burst, so their difference shows everything that sampling, seed and stopping do to a fit; its
+    variance is four times that of a fit to all bursts. It cannot show an error that both halves share, such as a wrong
+    σ or bursts that bend. The cost is about `n_splits` fits.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+        From the same instrument, usually those that the model was fitted to.
+    n_splits : int, default=3
+        Number of times that the bursts are halved.
+    random_state : int, RandomState or None, default=None
+        Draws the halves and the seeds of the fits.
+    n_jobs : int, optional
+        Number of fits that run at the same time, as in scikit-learn.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, or are not from the instrument that the model was fitted to.
+    ValueError
+        If `n_splits` is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import LOCA
+    >>> from pyloca.bursts import from_function
+    >>> X = np.random.RandomState(0).uniform(size=(100, 2))
+    >>> bursts = from_function(lambda x: np.c_[x, x[:, 0] * x[:, 1]], X, 0.01, 20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), max_iter=100, random_state=0).fit(bursts)
+    >>> found = agreement(model, bursts, n_splits=1, random_state=0)
+    >>> bool(0.001 < np.median(found.standard_errors) < 0.02)
+    True
+    >>> found.radius(0.95).shape
+    (100,)
     """
-    if n_splits < 1:
-        raise ValueError(f"n_splits must be at least 1; got {n_splits}.")
+    check_count("n_splits", n_splits)
     seen = read_like(model, bursts)
     statistics = seen.statistics
-    random = np.random.RandomState(random_state)
+    random = check_random_state(random_state)
     jobs = []
     for _ in range(n_splits):
         order = random.permutation(len(statistics))
@@ -86,7 +144,7 @@ def agreement(
     fitted = Parallel(n_jobs=n_jobs)(delayed(_embed)(model, statistics, half, seed) for half, seed in jobs)
     embedding = seen.embed()
     embeddings = np.stack([calibrate(embedding, part).apply(part) for part in fitted])
-    squared = np.square(embeddings[0::2] - embeddings[1::2]).mean(axis=(0, 2)) / 4  # a coordinate
+    squared = np.square(embeddings[0::2] - embeddings[1::2]).mean(axis=(0, 2)) / 4  # per coordinate
     _, near = cKDTree(embedding).query(embedding, min(SMOOTHED, len(embedding)))
     return Agreement(embedding, embeddings, np.sqrt(squared[near].mean(axis=1)))
 

@@ -1,4 +1,4 @@
-"""`diagnose`: the checks of a fit again, on bursts of its own or on new ones."""
+"""`diagnose`: the checks of a fit, repeated on its own bursts or on new ones."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["diagnose"]
 
 
 def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
-    """Check a fitted model on bursts: those it was fitted to, or others of the same instrument.
+    """Check a fitted model on bursts: those it was fitted to, or others from the same instrument.
 
-    The same checks as in ``model.diagnostics_``, with figures of all these bursts.
+    The checks are those of ``model.diagnostics_``, with values for all of these bursts.
 
     Parameters
     ----------
     model : LOCA
         Fitted.
-    bursts : (N, M, D), Bursts, BurstStatistics, or a path
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
 
     Returns
     -------
@@ -26,14 +26,17 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     Raises
     ------
     BurstError
-        If the bursts cannot be used, or are not of the instrument that the model was fitted to.
+        If the bursts cannot be used, or are not from the instrument that the model was fitted to.
 
     Examples
     --------
-    >>> from pyloca import LOCA, datasets
-    >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
-    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
-    >>> diagnose(model, data.bursts[:100]).findings
+    >>> import numpy as np
+    >>> from pyloca import LOCA
+    >>> from pyloca.bursts import from_function
+    >>> X = np.random.RandomState(0).uniform(size=(100, 2))
+    >>> bursts = from_function(lambda x: np.c_[x, x[:, 0] * x[:, 1]], X, 0.01, 20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), max_iter=100, random_state=0).fit(bursts)
+    >>> diagnose(model, bursts[:80]).findings
     ()
     """
     seen = read_like(model, bursts)

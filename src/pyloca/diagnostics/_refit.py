@@ -15,7 +15,7 @@ __all__ = ["refit"]
 
 
 def refit(model: LOCA, statistics: BurstStatistics, **changes: Any) -> LOCA:
-    """A fresh `LOCA` with the settings of `model`, its σ and its d, in silence, on `statistics` (free of noise)."""
+    """Fit a new `LOCA` with the settings, σ and d of `model`, without messages, to statistics without noise."""
     fresh = clone(model).set_params(
         measurement_noise=None,
         intrinsic_dim=None,

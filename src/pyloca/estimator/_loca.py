@@ -50,7 +50,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     solver : {"fast", "paper"}, default="fast"
         "fast" needs seconds; "paper" is Algorithm 1 with its schedule.
     encoder, decoder : torch.nn.Module, optional
-        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None makes an MLP.
+        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None makes an MLP. The fast
+        solver draws linear layers anew that still have PyTorch's default weights; any other weights are a warm start.
     hidden_layers : sequence of int, default=(50, 50)
     activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"
     decoder_activation : str, optional
@@ -105,7 +106,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> from pyloca import LOCA, datasets
-    >>> data = datasets.mushroom(n_bursts=200, n_points=20)
+    >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
     >>> model = LOCA(n_components=2, burst_std=data.burst_std, hidden_layers=(10,), random_state=0)
     >>> model.fit_transform(data.bursts).shape
     (200, 2)

@@ -164,8 +164,8 @@ def _scale(model: Any) -> Array | None:
 def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None:
     expected = model.n_features_in_
     if source.n_features != expected:
-        raise BurstError(
-            f"the bursts have {source.n_features} features, but LOCA is expecting {expected} features as input."
+        raise BurstError(  # in the words of scikit-learn
+            f"X has {source.n_features} features, but {type(model).__name__} is expecting {expected} features as input."
         )
     known, names = getattr(model, "feature_names_in_", None), source.feature_names
     if known is None or names is None or list(names) == list(known):

@@ -15,7 +15,7 @@ from pyloca.errors import BurstError
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics
-from pyloca.networks import apply_rows, in_units
+from pyloca.networks import Standardized, apply_rows, in_units
 from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
 
 __all__ = ["train"]
@@ -40,13 +40,13 @@ def train(
     file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
     monitor = Monitor(model.callbacks, model.verbose, file)
     try:
-        solution = SOLVERS[model.solver](problem, monitor)
+        solution = _solve(model.solver, problem, monitor, free_of_units=scale is not None)
     finally:
         monitor.close()
-    encoder, decoder = solution.encoder.cpu().eval(), solution.decoder.cpu().eval()
+    encoder, decoder = solution.encoder, solution.decoder
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
-    diagnostics, trust_scale = _judge(replace(solution, encoder=encoder, decoder=decoder), problem, embedding, n_iter)
+    diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter)
     dim = statistics.n_features
     fitted = {
         "encoder_": in_units(encoder, in_scale=scale),
@@ -99,6 +99,18 @@ def _pose(
         max_iter=None if model.max_iter is None else int(model.max_iter),
         tol=model.tol,
     )
+
+
+def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bool) -> Solution:
+    """Networks on the CPU. Where features were scaled, the fast solver sees the same bits whatever their units."""
+    if not (free_of_units and solver == "fast"):
+        solution = SOLVERS[solver](problem, monitor)
+        return replace(solution, encoder=solution.encoder.cpu().eval(), decoder=solution.decoder.cpu().eval())
+    solution = SOLVERS[solver](replace(problem, statistics=problem.statistics.rounded()), monitor)
+    centre = problem.statistics.means.mean(axis=0)
+    encoder, decoder = solution.encoder.cpu(), solution.decoder.cpu()
+    assert isinstance(encoder, Standardized) and isinstance(decoder, Standardized)  # as the fast solver makes them
+    return replace(solution, encoder=encoder.moved(centre, 0.0).eval(), decoder=decoder.moved(0.0, centre).eval())
 
 
 def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) -> tuple[Diagnostics, TrustScale]:

@@ -220,7 +220,7 @@ class _Symptoms:
 
     def _alignment(self, d: int) -> Alignment | None:
         try:
-            return align(self.near.statistics, d, burst_std=self.fit.burst_std)
+            return align(self.near.statistics, d, burst_std=self.fit.burst_std, random_state=0)
         except BurstError:  # the sample is too thin to hang together, or too small for d
             return None
 

@@ -1,4 +1,4 @@
-"""What one burst tells locally: mean, tangents, count and noise; and which bursts are neighbours."""
+"""Local geometry of bursts (mean, tangents, count, noise) and the graph of neighbouring bursts."""
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
 from pyloca.geometry._sample import sample_rows

@@ -26,10 +26,21 @@ class BurstGraph:
 
     Attributes
     ----------
-    heads, tails : (E,)
-        Edge e joins burst heads[e] to burst tails[e].
-    lengths : (E,)
-        Joint Mahalanobis distance in units of σ.
+    n_nodes : int
+        N, the number of bursts.
+    heads, tails : (E,) array of int
+        Edge e joins burst ``heads[e]`` to burst ``tails[e]``.
+    lengths : (E,) array
+        Joint Mahalanobis distance between the two, in units of σ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = BurstGraph(3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.0]))
+    >>> graph.adjacency().toarray()
+    array([[0., 1., 0.],
+           [0., 0., 2.],
+           [0., 0., 0.]])
     """
 
     n_nodes: int
@@ -38,16 +49,38 @@ class BurstGraph:
     lengths: NDArray[np.float64]
 
     def adjacency(self) -> sp.csr_matrix:
-        """Lengths as a sparse (N, N) matrix, each edge once."""
+        """Return the lengths as a sparse matrix.
+
+        Returns
+        -------
+        (N, N) csr_matrix
+            Upper or lower triangle only: each edge is stored once.
+        """
         return sp.csr_matrix((self.lengths, (self.heads, self.tails)), shape=(self.n_nodes, self.n_nodes))
 
 
 class JointMahalanobis:
-    """½ (y_i − y_j)ᵀ [C_i⁺ + C_j⁺] (y_i − y_j), in units of σ².
+    """Squared distance ½ (y_i − y_j)ᵀ [C_i⁺ + C_j⁺] (y_i − y_j), in units of σ².
 
-    The pseudo-inverse of a rank-k covariance sees no distance across the manifold, so sheets that pass near each other
-    are short-circuited. With ``completed=True``, C⁺ is completed off the tangent: a step there costs what it costs
-    along the shortest tangent.
+    The pseudo-inverse of a rank-k covariance assigns no length to a step off the manifold, so sheets that pass near
+    each other are short-circuited. With ``completed=True``, C⁺ is completed off the tangents: such a step costs what
+    it costs along the shortest tangent.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+        The N bursts between which distances are measured.
+    completed : bool, default=True
+        Whether to charge steps off the tangents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> metric = JointMahalanobis(BurstStatistics.from_bursts(bursts))
+    >>> metric.squared(np.array([0, 1])).shape
+    (2, 100)
     """
 
     def __init__(self, statistics: BurstStatistics, *, completed: bool = True) -> None:
@@ -63,11 +96,31 @@ class JointMahalanobis:
         return len(self._points)
 
     def squared(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Squared distances of the bursts `rows` to all, shape (b, N)."""
+        """Return squared distances from some of the bursts to all.
+
+        Parameters
+        ----------
+        rows : (b,) array of int
+            Numbers of the bursts.
+
+        Returns
+        -------
+        (b, N) array
+        """
         return self._between(self._points[rows], self._basis[rows], self._precision[rows])
 
     def squared_from(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Squared distances of points (b, D) to all bursts; a point takes the covariance of the burst nearest to it."""
+        """Return squared distances from points to all bursts.
+
+        Parameters
+        ----------
+        points : (b, D) array
+            Each takes the covariance of the burst whose mean is nearest to it.
+
+        Returns
+        -------
+        (b, N) array
+        """
         points = points - self.centre
         gap = self._gap(points)
         near = np.argmin(gap, axis=1)
@@ -105,10 +158,29 @@ class JointMahalanobis:
 
 
 def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGraph:
-    """Each burst joined to its `n_neighbors` nearest; an edge stands once however many ends chose it.
+    """Join each burst to its nearest neighbours under `JointMahalanobis`.
 
-    Brute force in slabs: exact whatever the shape of the bursts, where a Euclidean tree would miss neighbours along a
+    Brute force in slabs: exact for any shape of the bursts, where a Euclidean tree would miss neighbours along a
     direction that the measurement stretches.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    n_neighbors : int
+        Neighbours per burst, at most N − 1.
+
+    Returns
+    -------
+    BurstGraph
+        An edge is listed once even if both of its ends chose it.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> graph = mahalanobis_graph(BurstStatistics.from_bursts(bursts), 5)
+    >>> 250 <= len(graph.lengths) <= 500
+    True
     """
     n = len(statistics)
     n_neighbors = min(n_neighbors, n - 1)
@@ -134,10 +206,35 @@ def connected_graph(
     *,
     denser: int = 1,
 ) -> BurstGraph:
-    """The neighbour graph, denser where the default (4 k + 2, on a curve 20, times `denser`) leaves a gap.
+    """Build a neighbour graph in one piece, with more neighbours where the default leaves gaps.
 
-    A few neighbours need not cross every gap that random sampling leaves. An edge may be `BRIDGE` times as long as the
-    way from either of its ends to the tenth neighbour there; what only longer ones would join lies apart.
+    A few neighbours per burst may not cross every gap that random sampling leaves, so their number is doubled up to
+    twice. An edge may be at most 10 times as long as the distance from either of its ends to its tenth neighbour;
+    bursts that only longer edges would join count as separate pieces.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    n_neighbors : int, optional
+        Neighbours per burst, used as given. None: 4 k + 2 (20 on a curve) times `denser`, and more if needed.
+    denser : int, default=1
+        Factor on the default number of neighbours.
+
+    Returns
+    -------
+    BurstGraph
+
+    Raises
+    ------
+    BurstError
+        If the bursts fall into pieces.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> connected_graph(BurstStatistics.from_bursts(bursts)).n_nodes
+    100
     """
     k = statistics.intrinsic_dim
     start = n_neighbors or denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
@@ -151,7 +248,30 @@ def connected_graph(
 
 
 def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, what: str = "bursts") -> None:
-    """Raise a `BurstError` that counts the pieces, unless the graph is in one."""
+    """Raise an error that counts the pieces of a graph, unless it is connected.
+
+    Parameters
+    ----------
+    adjacency : (N, N) sparse matrix
+    ids : (N,) array, optional
+        Names of the nodes for the message; None: their numbers.
+    what : str, default="bursts"
+        What the message calls the nodes.
+
+    Raises
+    ------
+    BurstError
+        If the graph has more than one connected component.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> refuse_pieces(sp.csr_matrix([[0, 1], [0, 0]]))
+    >>> refuse_pieces(sp.csr_matrix((2, 2)))
+    Traceback (most recent call last):
+        ...
+    pyloca.errors.BurstError: the bursts fall into 2 pieces that do not touch ...
+    """
     n_pieces, piece = connected_components(adjacency, directed=False)
     if n_pieces == 1:
         return
@@ -159,10 +279,10 @@ def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, wha
     sizes = np.bincount(piece)
     order = np.argsort(-sizes)
     listed = "; ".join(f"{sizes[p]} {what} such as {names[int(np.argmax(piece == p))]!r}" for p in order[:4])
-    strays = "Remove pieces of a few, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
+    strays = "Remove small pieces, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
     raise BurstError(
-        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). How far "
-        f"apart separate pieces lie cannot be known. {strays} each piece alone, or measure {what} between them."
+        f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). Their "
+        f"distance from each other cannot be known. {strays} each piece alone, or measure {what} between them."
     )
 
 

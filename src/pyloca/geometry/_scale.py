@@ -1,4 +1,4 @@
-"""One number per feature to divide it by, so that units do not decide what a burst looks like."""
+"""The scale of each feature, by which it is divided so that units do not decide the shape of a burst."""
 
 from __future__ import annotations
 
@@ -18,21 +18,36 @@ Array = NDArray[np.float64]
 
 
 def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
-    """What to divide each feature by, (D,); None when all features may keep their units.
+    """Choose the number by which each feature is divided.
 
-    The coordinates of LOCA do not depend on a linear change of the measurements, but how well they are found does.
-    A feature is divided by the standard deviation of the burst means in it when features are of different kinds: when
-    they have different units, when a table names a few of them, or when their spreads differ by more than those of one
-    kind do. Otherwise all keep their relative size, as the pixels of an image should. A feature in which bursts differ
-    no more than by sampling tells nothing, and is made small instead.
+    The coordinates of LOCA do not depend on a linear change of the measurements, but how accurately they are found
+    does. Each feature is divided by the standard deviation of its burst means when the features are of different
+    kinds: when their units differ, when a table names a few of them, or when their spreads differ by more than those
+    of one kind do. Otherwise all features keep their relative size, as the pixels of an image should. A feature in
+    which bursts differ only by sampling carries no information and is made small instead.
 
     Parameters
     ----------
     data : Bursts or BurstStatistics
+        The measurements; at most 1000 bursts are read.
 
     Returns
     -------
-    (D,) array, or None
+    (D,) array or None
+        The divisors; None if all features keep their units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import datasets
+    >>> from pyloca.bursts import Bursts
+    >>> data = datasets.mushroom(n_bursts=100, n_points=10, random_state=0)
+    >>> feature_scale(data.bursts) is None
+    True
+    >>> in_other_units = Bursts(np.asarray(list(data.bursts)) * [1.0, 1e6])
+    >>> scale = feature_scale(in_other_units)
+    >>> bool(1e5 < scale[1] / scale[0] < 1e7)
+    True
     """
     with np.errstate(invalid="ignore", over="ignore"):
         means, inside, counts = _look(data)
@@ -57,7 +72,7 @@ def _of_different_kinds(spread: Array, names: Sequence[str] | None, units: Seque
     if units is not None and len({unit for unit in units if unit}) > 1:
         return True
     if names is not None and len(names) <= SENSORS and (units is None or not all(units)):
-        return True  # a table of sensors, of which nobody said that they measure the same thing
+        return True  # sensors of a table, not known to measure the same quantity
     ordered = np.sort(spread)
     if ordered[-1] > SENSOR_GAP * ordered[0] and len(ordered) <= SENSORS:
         return True
@@ -65,7 +80,7 @@ def _of_different_kinds(spread: Array, names: Sequence[str] | None, units: Seque
 
 
 def _look(data: Bursts | BurstStatistics) -> tuple[Array, Array, float]:
-    """Means (n, D) of some bursts, standard deviation inside a burst (D,), and points of a burst."""
+    """Return means (n, D) of some bursts, the standard deviation inside a burst (D,), and the median count."""
     if isinstance(data, BurstStatistics):
         return data.means, np.sqrt(np.square(data.tangents).sum(axis=1).mean(axis=0)), float(np.median(data.counts))
     sample = data[sample_rows(len(data), PROBE)]

@@ -1,4 +1,4 @@
-"""σ, k and the ambient noise, read off the eigenvalues of the burst covariances."""
+"""Estimates of σ, k and the ambient noise from the eigenvalues of the burst covariances."""
 
 from __future__ import annotations
 
@@ -30,14 +30,24 @@ class BurstSpectra:
 
     Attributes
     ----------
-    values : (n, r)
+    values : (n, r) array
         Leading eigenvalues of the covariance of each burst, r ≤ min(D, M − 1).
-    growth : (n, r)
+    growth : (n, r) array
         Mean over the points of u_j² ρ², u_j the coordinate along direction j and ρ the radius in the directions before
         it, all of unit variance, divided by its value for independent ones. A tangent is independent of those before
         it, and so is noise: 1. Curvature is quadratic in the tangents: u_j² grows with ρ⁴, and this is 1 + 4 / j.
-    counts : (n,)
+    counts : (n,) array
+        Points per burst.
     n_features : int
+        D.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> spectra = BurstSpectra.of(bursts, 50)
+    >>> spectra.values.shape
+    (50, 2)
     """
 
     values: NDArray[np.float64]
@@ -47,7 +57,18 @@ class BurstSpectra:
 
     @classmethod
     def of(cls, bursts: Bursts, size: int) -> BurstSpectra:
-        """Of at most `size` bursts, the same ones each time; random, because data may come as a grid."""
+        """Compute the spectra of a random sample of bursts, the same one on every call.
+
+        Parameters
+        ----------
+        bursts : Bursts
+        size : int
+            Largest number of bursts to read.
+
+        Returns
+        -------
+        BurstSpectra
+        """
         sample = bursts[sample_rows(len(bursts), size)]
         spectra = cls.empty(sample.counts, bursts.n_features)
         for rows, block in sample.blocks():
@@ -56,12 +77,32 @@ class BurstSpectra:
 
     @classmethod
     def empty(cls, counts: NDArray[np.int64], n_features: int) -> BurstSpectra:
-        """Room for bursts of these lengths."""
+        """Allocate spectra, to be filled by `add`.
+
+        Parameters
+        ----------
+        counts : (n,) array of int
+            Points per burst.
+        n_features : int
+            D.
+
+        Returns
+        -------
+        BurstSpectra
+        """
         shape = (len(counts), min(n_features, int(counts.min()) - 1))
         return cls(np.empty(shape), np.empty(shape), counts.astype(np.float64), n_features)
 
     def add(self, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
-        """Fill in the spectra of bursts (b, M, D)."""
+        """Fill in the spectra of some bursts of equal length.
+
+        Parameters
+        ----------
+        rows : (b,) array of int
+            Their places in these spectra.
+        block : (b, M, D) array
+            Their points.
+        """
         m, rank = block.shape[1], self.values.shape[1]
         left, singular, _ = np.linalg.svd(block - block.mean(axis=1, keepdims=True), full_matrices=False)
         self.values[rows] = np.square(singular[:, :rank]) / (m - 1)
@@ -79,19 +120,58 @@ class BurstSpectra:
 
 
 def burst_std_from_spectra(spectra: NDArray[np.float64]) -> float:
-    """σ as in section 7.1: σ² is the median over bursts of the first covariance eigenvalue."""
+    """Estimate σ as in section 7.1 of the paper: σ² is the median first eigenvalue of the burst covariances.
+
+    Parameters
+    ----------
+    spectra : (N, r) array
+        Eigenvalues of each burst, largest first.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> burst_std_from_spectra(np.array([[4.0, 1.0], [4.0, 2.0], [9.0, 1.0]]))
+    2.0
+    """
     return float(np.sqrt(np.median(spectra[:, 0])))
 
 
 def intrinsic_dim_from_spectra(
     spectra: BurstSpectra | NDArray[np.float64], n_features: int, max_dim: int | None = None
 ) -> int:
-    """k, where the median spectrum drops to curvature or noise, at or before `max_dim`.
+    """Estimate k, the number of eigenvalues before the median spectrum drops to curvature or noise.
 
-    Tangents end at the first drop that is certain; at the first direction that is curvature (it grows with the radius
-    of the burst) or that begins an even floor of noise; else at the largest drop. `spectra` are a `BurstSpectra`, or
-    (N, r) eigenvalues alone. When all D eigenvalues are tangent there is no floor to drop to; then k = min(D,
-    `max_dim`) unless an earlier drop exceeds `CLEAR_GAP`.
+    Tangents end at the first drop that is certain, at the first direction that is curvature (it grows with the radius
+    of the burst) or that begins an even floor of noise, and otherwise at the largest drop. When all D eigenvalues are
+    tangent there is no floor to drop to; then k = min(D, `max_dim`) unless an earlier drop is clear.
+
+    Parameters
+    ----------
+    spectra : BurstSpectra or (N, r) array
+        An array holds eigenvalues only; curvature and noise are then recognised by drops alone.
+    n_features : int
+        D.
+    max_dim : int, optional
+        Largest k to return.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    BurstError
+        If noise hides the bursts, if they span more than `max_dim` directions, or if they have too few points to tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> intrinsic_dim_from_spectra(np.array([[1.0, 0.5, 1e-5]]), 3)
+    2
     """
     values = spectra.values if isinstance(spectra, BurstSpectra) else spectra
     rank = values.shape[1]
@@ -114,28 +194,28 @@ def intrinsic_dim_from_spectra(
     even = rank > last and NO_GAP.passed(drops.max())
     if even and noise[-1]:
         raise BurstError(
-            f"noise of the instrument hides the bursts: their eigenvalues from number {last + 1} on are as even as "
-            f"those of noise, and those before are hardly larger (median {level[: last + 1]}). Take larger bursts, or "
-            "the mean of several readings."
+            f"measurement noise hides the bursts: their eigenvalues from number {last + 1} on are as even as those "
+            f"of noise, and the earlier ones are hardly larger (median {level[: last + 1]}). Take larger bursts, or "
+            "average several readings."
         )
     if even:
         raise BurstError(
-            f"the bursts span more than n_components = {last}: the next eigenvalue is hardly smaller than the others "
-            f"(median {level[: last + 1]}). Use a larger n_components; if the rest is noise, give intrinsic_dim and "
-            "measurement_noise='estimate'."
+            f"the bursts span more than n_components = {last} directions: the next eigenvalue is hardly smaller than "
+            f"the others (median {level[: last + 1]}). Use a larger n_components; if the rest is noise, pass "
+            "intrinsic_dim and measurement_noise='estimate'."
         )
     if len(drops) and (rank > last or drops.max() > CLEAR_GAP):
         return int(np.argmax(drops)) + 1
     if rank < min(n_features, n_features if max_dim is None else max_dim):
         raise BurstError(
             f"the bursts have {rank + 1} points, which span {rank} directions, and no noise floor is visible among "
-            f"them, so their intrinsic dimension is unknown. Take more points a burst or give intrinsic_dim."
+            f"them, so their intrinsic dimension is unknown. Take more points per burst or pass intrinsic_dim."
         )
     return last
 
 
 def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether direction 2, 3, … r and all that follow are as even as noise."""
+    """Tell for each direction 2, 3, …, r whether it and all that follow are as even as noise."""
     rank = len(level)
     before = np.arange(1, rank)
     directions = spectra.n_features - before  # that would hold noise
@@ -151,21 +231,45 @@ def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np
 def noise_from_spectra(
     residual_traces: NDArray[np.float64], counts: NDArray[np.float64], n_features: int, k: int
 ) -> float:
-    """Variance of isotropic ambient noise: the median over bursts of what lies off the tangent, a dimension.
+    """Estimate the variance of isotropic ambient noise: the median over bursts of the variance off the tangents.
 
-    `residual_traces` (N,) is the trace of the burst covariance less its k leading eigenvalues, which take k of the
-    M − 1 degrees of freedom with them.
+    Parameters
+    ----------
+    residual_traces : (N,) array
+        Trace of each burst covariance without its k leading eigenvalues, which use k of the M − 1 degrees of freedom.
+    counts : (N,) array
+        Points per burst.
+    n_features : int
+        D.
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    float
+        Variance per direction.
+
+    Raises
+    ------
+    BurstError
+        If no direction or no degree of freedom is left to estimate it from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise_from_spectra(np.array([3.0, 3.0, 3.0]), np.array([9.0, 9.0, 9.0]), n_features=4, k=2)
+    2.0
     """
     if n_features <= k:
         raise BurstError(
             f"measurement_noise cannot be estimated: all D = {n_features} directions are tangent (k = {k}). "
-            "Give its standard deviation as a number, or None."
+            "Pass its standard deviation as a number, or None."
         )
     kept = 1 - k / (counts - 1)
     if np.median(kept) <= 0:
         raise BurstError(
-            f"measurement_noise cannot be estimated from bursts of {k + 1} points: k = {k} tangents take all their "
-            "degrees of freedom. Take more points a burst, or give the noise as a number."
+            f"measurement_noise cannot be estimated from bursts of {k + 1} points: k = {k} tangents use all their "
+            "degrees of freedom. Take more points per burst, or pass the noise as a number."
         )
     usable = kept > 0
     return float(np.median(residual_traces[usable] / kept[usable])) / (n_features - k)

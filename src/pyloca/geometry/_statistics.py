@@ -1,4 +1,4 @@
-"""`BurstStatistics`: all that the fast solver needs of the data, made in one chunked pass."""
+"""`BurstStatistics`: everything the fast solver needs of the data, computed in one chunked pass."""
 
 from __future__ import annotations
 
@@ -32,19 +32,30 @@ class BurstStatistics:
 
     Attributes
     ----------
-    means : (N, D)
-    tangents : (N, k, D)
+    means : (N, D) array
+        μ_i.
+    tangents : (N, k, D) array
         A_i, rows orthogonal and longest first, with A_iᵀ A_i the rank-k part of the burst covariance.
-    counts : (N,)
-        M_i. `inf` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
-    residuals : (N,)
+    counts : (N,) array
+        M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
+    residuals : (N,) array
         Trace of the covariance off the tangents: noise and curvature.
     noise_variance : float
-        Isotropic ambient noise that was subtracted from the covariances; 0 when none was.
-    ids : (N,)
-        What the bursts are called; their numbers unless they were given names.
+        Isotropic ambient noise that was subtracted from the covariances; 0 if none was.
+    ids : (N,) array
+        Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
-        What the features are called and measured in.
+        Names and units of the features.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts)
+    >>> statistics.tangents.shape
+    (100, 2, 2)
+    >>> len(statistics[:20])
+    20
     """
 
     means: NDArray[np.float64]
@@ -57,7 +68,7 @@ class BurstStatistics:
     units: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Bursts that were given no names are called by their numbers."""
+        """Name bursts by their numbers if no names were given."""
         if self.ids is None:
             object.__setattr__(self, "ids", np.arange(len(self.means)))
 
@@ -71,7 +82,37 @@ class BurstStatistics:
         measurement_noise: float | str | None = None,
         min_bursts: int = MIN_BURSTS,
     ) -> BurstStatistics:
-        """One pass over `bursts`; k is `intrinsic_dim`, or read off the spectra, at most `max_dim`."""
+        """Compute the statistics of raw bursts, in one pass.
+
+        Parameters
+        ----------
+        bursts : Bursts or (N, M, D) array
+        intrinsic_dim : int, optional
+            k; None: estimated from the spectra of the bursts.
+        max_dim : int, optional
+            Largest k that the estimate may return.
+        measurement_noise : float or "estimate", optional
+            Noise to subtract, as in `without_noise`.
+        min_bursts : int, default=10
+            Fewer bursts than this raise an error.
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If there are too few bursts, if a burst has too few points, no spread or a value that cannot be used, or
+            if k cannot be estimated.
+
+        Examples
+        --------
+        >>> from pyloca import datasets
+        >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+        >>> BurstStatistics.from_bursts(bursts).intrinsic_dim
+        2
+        """
         bursts = Bursts(bursts)
         _enough(len(bursts), min_bursts)
         k = _choose_k(bursts, intrinsic_dim, max_dim)
@@ -104,7 +145,38 @@ class BurstStatistics:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
-        """From burst means (N, D) and covariances (N, D, D) that were measured another way."""
+        """Take means and covariances of bursts that were obtained elsewhere.
+
+        Parameters
+        ----------
+        means : (N, D) array
+        covariances : (N, D, D) array
+            Symmetric and positive semi-definite.
+        intrinsic_dim : int, optional
+            k; None: estimated from the eigenvalues.
+        counts : int or (N,) array, optional
+            Points per burst behind each covariance; None: it is exact.
+        ids : (N,) sequence, optional
+            Names of the bursts.
+        feature_names : sequence of D str, optional
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If the shapes do not match, or a covariance is not symmetric, has a negative eigenvalue or has rank < k.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> means = np.random.RandomState(0).standard_normal((20, 3))
+        >>> covariances = np.tile(np.diag([1.0, 0.5, 1e-9]), (20, 1, 1))
+        >>> BurstStatistics.from_covariances(means, covariances).intrinsic_dim
+        2
+        """
         means, covariances = _finite(means, "means", 2), _finite(covariances, "covariances", 3)
         n, dim = means.shape
         _enough(n)
@@ -136,9 +208,37 @@ class BurstStatistics:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> BurstStatistics:
-        """From anchors y_i (N, D) and Jacobians J_f(x_i) (N, D, k), up to a rotation of the latent space each.
+        """Take Jacobians of the measurement function f in place of bursts.
 
-        A Jacobian is a burst with σ = 1: leave ``burst_std=1`` in `LOCA` for coordinates in the latent units.
+        A Jacobian is a burst with σ = 1: pass ``burst_std=1`` to `LOCA` for coordinates in the latent units.
+
+        Parameters
+        ----------
+        anchors : (N, D) array
+            Measurements y_i = f(x_i).
+        jacobians : (N, D, k) array
+            J_f(x_i), each up to a rotation of the latent space.
+        counts : int or (N,) array, optional
+            Points per burst behind each Jacobian; None: it is exact.
+        ids : (N,) sequence, optional
+            Names of the bursts.
+        feature_names : sequence of D str, optional
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If the shapes do not match, a value is not finite, or a Jacobian has rank < k.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.random.RandomState(0).uniform(size=(20, 2))
+        >>> BurstStatistics.from_jacobians(x, np.tile(np.eye(2), (20, 1, 1))).intrinsic_dim
+        2
         """
         anchors, jacobians = _finite(anchors, "anchors", 2), _finite(jacobians, "jacobians", 3)
         _enough(len(anchors))
@@ -160,7 +260,7 @@ class BurstStatistics:
 
     @property
     def intrinsic_dim(self) -> int:
-        """k, the number of tangents of a burst."""
+        """k, the number of tangents per burst."""
         return self.tangents.shape[1]
 
     @property
@@ -169,17 +269,27 @@ class BurstStatistics:
         return self.means.shape[1]
 
     def burst_std(self, known: float | None = None) -> float:
-        """σ: the one that is `known`, or else the paper's estimate, which leaves the scale open."""
+        """Return σ as given, or else estimate it from the bursts.
+
+        Parameters
+        ----------
+        known : float, optional
+            σ if it is known; None: the paper's estimate, with which coordinates are right up to one factor.
+
+        Returns
+        -------
+        float
+        """
         return burst_std_from_spectra(self.spectra) if known is None else float(known)
 
     @property
     def spectra(self) -> NDArray[np.float64]:
-        """The k leading covariance eigenvalues of each burst, largest first, shape (N, k)."""
+        """Leading k covariance eigenvalues of each burst, largest first, (N, k)."""
         return np.square(self.tangents).sum(axis=2)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """M_i − 1 divided by its mean, shape (N,): what each burst counts for in the likelihood."""
+        """Weights of the bursts in the likelihood, (N,): M_i − 1 divided by its mean."""
         if not np.all(np.isfinite(self.counts)):
             return np.ones(len(self))
         freedom = self.counts - 1
@@ -190,7 +300,7 @@ class BurstStatistics:
 
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
-            raise IndexError(f"bursts are chosen by a slice, a mask or a list of numbers; got {rows!r}.")
+            raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {rows!r}.")
         return replace(
             self,
             means=self.means[rows],
@@ -201,20 +311,51 @@ class BurstStatistics:
         )
 
     def name_of(self, row: int) -> str:
-        """What a message calls a burst: "burst 'run 7'", or "burst 12" when it has only a number."""
+        """Return what a message calls a burst.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        str
+            For example ``"burst 'run 7'"``, or ``"burst 12"`` if it has only a number.
+        """
         return f"burst {self.ids[row : row + 1].tolist()[0]!r}"
 
     def listed(self, rows: Any, most: int = 5) -> str:
-        """Some bursts in words: "bursts 'run 7', 'run 9'"."""
+        """List some bursts for a message.
+
+        Parameters
+        ----------
+        rows : slice, mask or sequence of int
+        most : int, default=5
+            Further bursts are only counted.
+
+        Returns
+        -------
+        str
+            For example ``"bursts 'run 7', 'run 9'"``.
+        """
         ids = self.ids[rows].tolist()
         more = f" and {len(ids) - most} more" if len(ids) > most else ""
         return f"burst{'s' * (len(ids) != 1)} {', '.join(repr(name) for name in ids[:most])}{more}"
 
     def scaled(self, scale: NDArray[np.float64] | None) -> BurstStatistics:
-        """The same with every feature divided by `scale` (D,); None changes nothing.
+        """Divide every feature by a scale.
 
-        Of what lies off the tangents only the trace is known; it is taken to be shared among the features as the
-        tangents are.
+        Only the trace of the covariance off the tangents is known; it is assumed to be distributed over the features
+        as the tangents are.
+
+        Parameters
+        ----------
+        scale : (D,) array or None
+            None returns the statistics unchanged.
+
+        Returns
+        -------
+        BurstStatistics
         """
         if scale is None:
             return self
@@ -230,12 +371,55 @@ class BurstStatistics:
         )
 
     def frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Orthonormal tangent bases Q_i (N, k, D) and standard deviations along them (N, k): A_i = diag(s_i) Q_i."""
+        """Factor the tangents as A_i = diag(s_i) Q_i.
+
+        Returns
+        -------
+        basis : (N, k, D) array
+            Q_i, with orthonormal rows.
+        scale : (N, k) array
+            s_i, the standard deviations along them.
+        """
         scale = np.sqrt(self.spectra)
         return self.tangents / scale[:, :, None], scale
 
+    def rounded(self) -> BurstStatistics:
+        """Centre the means and round them to 24 bits of their spread, and the tangents to 20 bits of a typical one.
+
+        This is far below sampling errors, but above the rounding of a change of units. Training amplifies differences
+        in the last bit up to the error of the fit; after rounding, a table in millivolts and one in volts are the same.
+
+        Returns
+        -------
+        BurstStatistics
+        """
+        spread = float(np.median(self.means.std(axis=0)))
+        centred = self.means - self.means.mean(axis=0)
+        tangents = _round(self.tangents, self.burst_std(), 20)
+        # An SVD does not determine the sign of a tangent.
+        longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
+        return replace(self, means=_round(centred, spread, 24), tangents=tangents * np.where(longest < 0, -1.0, 1.0))
+
     def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
-        """Subtract isotropic noise of this standard deviation ("estimate": what the residual spectrum shows)."""
+        """Subtract isotropic measurement noise from the tangents.
+
+        Parameters
+        ----------
+        measurement_noise : float, "estimate" or None
+            Standard deviation of the noise; "estimate" takes it from the variance off the tangents, None returns the
+            statistics unchanged.
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If a tangent is no larger than the noise, or the noise cannot be estimated.
+        ValueError
+            If `measurement_noise` is not one of the above.
+        """
         if measurement_noise is None:
             return self
         if measurement_noise == "estimate":
@@ -252,8 +436,8 @@ class BurstStatistics:
             i = small[0]
             raise BurstError(
                 f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no "
-                f"larger than the measurement noise in it, {excess[i]:.3g}: nothing is left when it is subtracted. "
-                "Take larger bursts, drop these, or pass a smaller measurement_noise."
+                f"larger than the measurement noise along it, {excess[i]:.3g}: nothing is left when it is subtracted. "
+                "Take larger bursts, remove these, or pass a smaller measurement_noise."
             )
         tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
@@ -281,7 +465,7 @@ class BurstStatistics:
 
 
 def burst_means(bursts: Bursts) -> NDArray[np.float64]:
-    """Means of the bursts (N, D) alone; bad values are refused as in `BurstStatistics.from_bursts`.
+    """Compute the means of bursts, without their tangents.
 
     Parameters
     ----------
@@ -295,6 +479,12 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
     ------
     BurstError
         If a value is not finite or too large to be squared.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> burst_means(datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts).shape
+    (100, 2)
     """
     means = np.empty((len(bursts), bursts.n_features))
     for rows, block in bursts.blocks():
@@ -304,7 +494,7 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
 
 
 def _tangents(centred: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Tangents (b, k, D) and residual traces (b,) of centred bursts (b, M, D), by thin SVD."""
+    """Compute tangents (b, k, D) and residual traces (b,) of centred bursts (b, M, D), by thin SVD."""
     m, dim = centred.shape[1:]
     total = np.square(centred).sum(axis=(1, 2)) / (m - 1)
     if m > 2 * dim:  # the triangular factor has the same right singular vectors and is smaller
@@ -351,7 +541,7 @@ def _check_k(k: int, dim: int) -> int:
 
 def _enough(n: int, least: int = MIN_BURSTS) -> None:
     if n < least:
-        raise BurstError(f"there are {n} bursts; at least {least} are needed to see how they join.")
+        raise BurstError(f"there are {n} bursts; at least {least} are needed. Measure more.")
 
 
 def _refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
@@ -370,9 +560,17 @@ def _refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[n
 def _names(
     means: NDArray[np.float64], ids: Sequence[Any] | NDArray[Any] | None, feature_names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Names by the rules of `Bursts`, of which the means are a set with one point each."""
+    """Check names by the rules of `Bursts`, taking each mean as a burst of one point."""
     named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
     return {"ids": named.ids, "feature_names": named.feature_names}
+
+
+def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:
+    """Round to multiples of 2^−`bits` times a power of two near `size`; a `size` of 0 leaves the values unchanged."""
+    if not size > 0:
+        return values
+    unit = 2.0 ** (np.round(np.log2(size)) - bits)  # not floor: scaled means have a spread of 1
+    return np.round(values / unit) * unit
 
 
 def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
@@ -395,7 +593,7 @@ def _counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
     counts = np.asarray(counts, dtype=np.float64)
     counts = np.full(n, counts) if counts.ndim == 0 else counts
     if counts.shape != (n,):
-        raise BurstError(f"counts has shape {counts.shape}; expected ({n},), a number for each burst.")
+        raise BurstError(f"counts has shape {counts.shape}; expected ({n},), one number per burst.")
     few = np.flatnonzero(~(counts >= 2))  # nan is not, inf is: a covariance that is known exactly
     if len(few):
         raise BurstError(f"counts[{few[0]}] is {counts[few[0]]:g}; a covariance needs at least 2 points.")

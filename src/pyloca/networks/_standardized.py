@@ -40,6 +40,11 @@ class Standardized(nn.Module):
         """(n, n_in) → (n, n_out)."""
         return self.out_shift + self.out_scale * self.network((y - self.in_shift) / self.in_scale)
 
+    def moved(self, in_shift: NDArray[np.float64] | float, out_shift: NDArray[np.float64] | float) -> Standardized:
+        """The same network for inputs and outputs about another origin."""
+        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        return Standardized(self.network, ends[0] + in_shift, ends[1], ends[2] + out_shift, ends[3])
+
 
 def in_units(
     network: nn.Module, *, in_scale: NDArray[np.float64] | None = None, out_scale: NDArray[np.float64] | None = None

@@ -21,7 +21,7 @@ def start_like_ours(module: nn.Module, points: Tensor, generator: torch.Generato
     """Draw the linear layers of an untouched module as `initialize` does; False when there is nothing to draw.
 
     `points` (n, D) show in which order the layers are called. PyTorch's own draw leaves all but the first layer almost
-    linear over the data, and training does not make up for that (docs/algorithm.md has figures). Weights that
+    linear over the data, and training does not make up for that (docs/algorithm.md, "Your own network"). Weights that
     somebody has set are kept, however they came about.
     """
     if not is_untouched(module):

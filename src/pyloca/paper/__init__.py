@@ -1,3 +1,6 @@
-"""The paper kit, above everything else: its experiments, `pyloca reproduce` and `pyloca demo`."""
+"""The paper's experiments, `pyloca reproduce` and `pyloca demo`.
+
+Nothing else in the library depends on this package.
+"""
 
 __all__: list[str] = []

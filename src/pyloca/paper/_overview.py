@@ -29,23 +29,23 @@ HEAD, FOOT = 0.65, 0.6  # inches above and below the panels, for the title and f
 
 @dataclass(frozen=True)
 class Scene:
-    """What a data set cannot say itself about how to draw it.
+    """How to draw a data set.
 
     Attributes
     ----------
     title : str
     burst : str
-        What the legend calls a burst.
+        Name of a burst in the legend.
     burst_radius : float
-        Of the circle that stands for a burst in the latent space, in its units.
+        Radius of the circle that represents a burst in the latent space, in its units.
     unit : str
-        Of the latent space; "" when it has none.
+        Unit of the latent space; "" if it has none.
     enlarge : float
-        Bursts are drawn this many times as large as they are.
+        Factor by which bursts are drawn larger than they are.
     mosaic : str
-        Where the panels a to d lie, as `matplotlib.figure.Figure.subplot_mosaic` has it.
+        Layout of the panels a to d, as for `matplotlib.figure.Figure.subplot_mosaic`.
     size : (float, float)
-        Of the figure, in inches.
+        Size of the figure in inches.
     """
 
     title: str
@@ -58,10 +58,22 @@ class Scene:
 
 
 def overview(data: Dataset, encode: Callable[[Array], Array], scene: Scene, note: str = "") -> Figure:
-    """Four panels of a data set with d = 2: latent space, measurement, embedding, and distance against distance.
+    """Draw a data set with d = 2: latent space, measurements, embedding, and distance against distance.
 
-    `encode` is the fitted ``transform``; `note` stands below the title. The embedding is moved rigidly onto the latent
-    space so that an eye can compare the two; that changes no distance.
+    The embedding is moved rigidly onto the latent space for comparison, which changes no distance.
+
+    Parameters
+    ----------
+    data : Dataset
+    encode : callable
+        The fitted encoder, (…, D) → (…, 2).
+    scene : Scene
+    note : str, default=""
+        Text below the title.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     Z = encode(data.Y)
     motion = calibrate(data.X, Z)
@@ -104,7 +116,7 @@ def _panels(scene: Scene, note: str) -> tuple[Figure, dict[str, Axes]]:
     figure.text(0.2 / width, 1 - 0.36 / height, note, va="top")
     panels: dict[str, Axes] = figure.subplot_mosaic(scene.mosaic)
     for axes in panels.values():
-        axes.set_aspect("equal", anchor="N")  # titles of a row on one line
+        axes.set_aspect("equal", anchor="N")  # so that the titles of a row are aligned
     return figure, panels
 
 
@@ -125,26 +137,26 @@ def _add_legend(figure: Figure, scene: Scene, has_transmitters: bool) -> None:
     figure.text(
         0.5,
         0.1 / height,
-        "For display only, c is turned, mirrored and shifted onto a: that changes no distance, and nothing is scaled.",
+        "For display only, c is rotated, reflected and shifted onto a; this changes no distance. Nothing is scaled.",
         ha="center",
         fontsize=8,
     )
 
 
 def _projection(Y: Array) -> tuple[Callable[[Array], Array], tuple[str, str]]:
-    """Measurements to the plane: themselves when D = 2, else along their first two principal axes."""
+    """Map measurements to the plane: unchanged if D = 2, else onto their first two principal axes."""
     dim = Y.shape[1]
     if dim == 2:
         return lambda y: y, ("$y_0$", "$y_1$")
     mean = Y.mean(axis=0)
     directions = np.linalg.svd(Y - mean, full_matrices=False)[2][:2].T  # (D, 2)
-    directions *= np.sign(directions[np.abs(directions).argmax(axis=0), [0, 1]])  # an SVD leaves the sign open
+    directions *= np.sign(directions[np.abs(directions).argmax(axis=0), [0, 1]])  # an SVD does not determine the sign
     names = (f"1st principal component of {dim} signals", "2nd principal component")
     return lambda y: (y - mean) @ directions, names
 
 
 def _draw_place(axes: Axes, data: Dataset) -> None:
-    """The floor plan, or the unit square, under the points."""
+    """Draw the floor plan, or the unit square, under the points."""
     rooms = data.extras.get("rooms", np.array([[0.0, 0.0, 1.0, 1.0]]))
     shapes = [Rectangle((left, low), right - left, high - low) for left, low, right, high in rooms]
     # Edges first and areas upon them: what remains visible is the outline of the union.
@@ -153,7 +165,7 @@ def _draw_place(axes: Axes, data: Dataset) -> None:
 
 
 def _draw_ellipse(axes: Axes, centre: Array, half_axes: Array) -> None:
-    """An ellipse with the rows of `half_axes` (2, 2), which are orthogonal."""
+    """Draw an ellipse whose half axes are the rows of `half_axes` (2, 2), which are orthogonal."""
     lengths = 2 * np.linalg.norm(half_axes, axis=1)
     angle = float(np.degrees(np.arctan2(half_axes[0, 1], half_axes[0, 0])))
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": COLOURS["black"], "linewidth": 0.8}
@@ -161,7 +173,7 @@ def _draw_ellipse(axes: Axes, centre: Array, half_axes: Array) -> None:
 
 
 def _draw_burst(axes: Axes, cloud: Array, factor: float, enlarge: float) -> None:
-    """The points of a burst (M, 2), and the ellipse of `factor` standard deviations of them."""
+    """Draw the points of a burst (M, 2), and the ellipse of `factor` standard deviations."""
     centre = cloud.mean(axis=0)
     points = enlarge * (cloud - centre)
     _, singular, directions = np.linalg.svd(points, full_matrices=False)

@@ -1,4 +1,4 @@
-"""`pyloca demo`: two of the paper's examples, fitted, measured against the truth, and drawn."""
+"""`pyloca demo`: fit two of the paper's examples, compare them with the truth, and draw them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,29 @@ HEADER = ("data set", "N", "M", "D", "stress", "paper", "seconds", "in words")
 
 @dataclass(frozen=True)
 class Example:
-    """A data set, how to draw it, and what the paper reports of it."""
+    """A data set, how to draw it, and the paper's result.
+
+    Attributes
+    ----------
+    name : str
+    draw : callable
+        Makes the data set; takes `random_state`.
+    scene : Scene
+        How to draw it.
+    place : str
+        Puts a distance error in context: "on a square of side 1".
+    paper_stress : float, optional
+        None if the paper shows a figure only.
+    parameters : mapping
+        Of `LOCA`, in addition to those that every example has.
+    """
 
     name: str
-    draw: Callable[..., Dataset]  # with random_state
+    draw: Callable[..., Dataset]
     scene: Scene
-    place: str  # where a distance error lies, in words
+    place: str
     paper_stress: float | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of LOCA, beside those that every example has
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 EXAMPLES = (
@@ -38,7 +53,7 @@ EXAMPLES = (
         "wifi",
         datasets.wifi,
         Scene(
-            "Wi-Fi floor plan: where is a receiver, told by 17 signal strengths?",
+            "Wi-Fi floor plan: positions of receivers from 17 signal strengths",
             burst="burst: a ring of 6 receivers",
             burst_radius=0.5,
             unit="px",
@@ -65,7 +80,27 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Result:
-    """What one fit gave. `typical_error` is the root of the stress: that of a distance between two points."""
+    """Result of one fit.
+
+    Attributes
+    ----------
+    name : str
+    n_bursts, n_points, n_features : int
+        N, M and D.
+    stress : float
+    paper_stress : float, optional
+        None if the paper shows a figure only.
+    typical_error : float
+        Square root of the stress: the error of a distance between two points.
+    unit, place : str
+        Unit of the latent space, and what a distance error refers to.
+    seconds : float
+        Duration of the fit.
+    iterations : int
+    trust_warnings : tuple of str
+    picture : str
+        Path of the figure.
+    """
 
     name: str
     n_bursts: int
@@ -83,7 +118,7 @@ class Result:
 
     @property
     def words(self) -> str:
-        """The stress, for people who think in distances."""
+        """Typical distance error in words."""
         return f"{_with_unit(f'{self.typical_error:.2g}', self.unit)} typical distance error {self.place}"
 
     @property
@@ -95,13 +130,51 @@ class Result:
 
 
 def run_demo(output: Path, seed: int = 0, say: Callable[[str], None] = print) -> Iterator[Result]:
-    """Run every example; its picture lies in `output` when its result arrives."""
+    """Run every example.
+
+    Parameters
+    ----------
+    output : Path
+        Directory for the figures.
+    seed : int, default=0
+    say : callable, default=print
+        Receives lines about the progress.
+
+    Yields
+    ------
+    Result
+        One per example, after its figure was written.
+
+    Examples
+    --------
+    >>> for result in run_demo(Path("demo"), seed=0):  # doctest: +SKIP
+    ...     print(result.words)  # takes a minute
+    """
     for example in EXAMPLES:
         yield run_example(example, output, seed, say)
 
 
 def run_example(example: Example, output: Path, seed: int, say: Callable[[str], None]) -> Result:
-    """Draw the data, fit LOCA, compare with the truth, write ``<name>.png``."""
+    """Make the data, fit LOCA, compare it with the truth, and write ``<name>.png``.
+
+    Parameters
+    ----------
+    example : Example
+    output : Path
+        Directory for the figure.
+    seed : int
+    say : callable
+        Receives lines about the progress.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> run_example(EXAMPLES[1], Path("demo"), 0, print).stress  # doctest: +SKIP
+    2.1e-06
+    """
     data = example.draw(random_state=seed)
     n, m, dim = len(data.bursts), int(data.bursts.counts[0]), data.bursts.n_features
     say(f"{example.name}: fitting {n} bursts of {m} points in {dim} dimensions")
@@ -115,7 +188,7 @@ def run_example(example: Example, output: Path, seed: int, say: Callable[[str], 
     start = time.perf_counter()
     model.fit(data.bursts)
     seconds = time.perf_counter() - start
-    # σ is known here, so the scale of the embedding is part of what is tested: no factor is fitted.
+    # σ is known here, so the scale of the embedding is tested as well: no factor is fitted.
     value = stress(data.X, model.transform(data.Y))
     path = output / f"{example.name}.png"
     result = Result(
@@ -139,7 +212,24 @@ def run_example(example: Example, output: Path, seed: int, say: Callable[[str], 
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results as aligned columns, numbers to the right."""
+    """Format results as aligned columns.
+
+    Parameters
+    ----------
+    results : sequence of Result
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> result = Result(
+    ...     "mushroom", 2000, 200, 2, 2e-6, 1.5e-5, 1.4e-3, "", "on a square of side 1", 5.0, 900, (), "mushroom.png"
+    ... )
+    >>> print(table([result]).splitlines()[0])
+    data set     N    M  D   stress    paper  seconds  in words
+    """
     rows = [HEADER, *(result.row for result in results)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
     left = {0, len(HEADER) - 1}

@@ -1,8 +1,8 @@
-"""Pictures in one style: safe for colour-blind eyes and for printers, no display and no global state.
+"""Figures in one style, safe for colour-blind readers and for printing.
 
-Functions here draw arrays and know no class of the floors that call them, so every result can have a ``plot()``.
-Figures are made with matplotlib's object-oriented interface, so neither pyplot nor a user's settings are touched. Needs
-the extra ``pyloca[report]``.
+Functions here draw plain arrays and import none of the classes that call them, so every result can have a ``plot()``.
+They use matplotlib's object-oriented interface, so no display is needed and neither pyplot nor the user's settings are
+touched. Needs the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances

@@ -1,4 +1,4 @@
-"""Embeddings beside each other and against the truth, where it is known."""
+"""Embeddings side by side and, where it is known, against the truth."""
 
 from __future__ import annotations
 
@@ -20,15 +20,37 @@ Array = NDArray[np.float64]
 PAIRS = 5000
 
 
-def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None, random_state: int = 0) -> Figure:
-    """Distances in the embedding Z against those in the latent space X for random pairs, with their differences.
+def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None) -> Figure:
+    """Draw distances in the embedding against true ones, for random pairs, with a histogram of the differences.
 
-    Drawn into `axes` where these are given, else into a figure of its own, which is returned.
+    Parameters
+    ----------
+    X : (n, d) array
+        True latents.
+    Z : (n, e) array
+        Embedding of the same points.
+    unit : str, default=""
+        Unit of the distances, for the labels.
+    axes : matplotlib.axes.Axes, optional
+        Where to draw; None: in a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The new figure, or the one that `axes` belong to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> figure = plot_distances(X, X + 0.01, "mm")
+    >>> figure.axes[0].get_xlabel()
+    'distance in latent space (mm)'
     """
     if axes is None:
         with style():
-            return plot_distances(X, Z, unit, axes=Figure(layout="constrained").subplots(), random_state=random_state)
-    random = np.random.RandomState(random_state)
+            return plot_distances(X, Z, unit, axes=Figure(layout="constrained").subplots())
+    random = np.random.RandomState(0)  # the same pairs on every call
     first = random.randint(len(X), size=PAIRS)
     second = (first + random.randint(1, len(X), size=PAIRS)) % len(X)
     truth, found = (np.linalg.norm(points[first] - points[second], axis=1) for points in (X, Z))
@@ -59,9 +81,27 @@ def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = No
 
 
 def plot_comparison(embeddings: dict[str, Array], X: Array | None = None) -> Figure:
-    """A column a method: its embedding, and below, when the truth X is known, distances against the true ones.
+    """Draw one column per method: its embedding and, if the truth is known, distances against the true ones.
 
-    Embeddings are scaled by the one factor that fits best and moved rigidly onto the truth, or onto the first.
+    Each embedding is scaled by the factor that fits best and moved rigidly onto the truth, or else onto the first one.
+
+    Parameters
+    ----------
+    embeddings : dict of (n, d) arrays
+        By name of the method.
+    X : (n, d) array, optional
+        True latents.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> len(plot_comparison({"exact": X, "twice": 2 * X}, X).axes)
+    4
     """
     target = next(iter(embeddings.values())) if X is None else X
     colour = target[:, min(1, target.shape[1] - 1)]
@@ -89,7 +129,7 @@ def _draw_distances(axes: Axes, X: Array, Z: Array, labelled: bool) -> None:
     first = random.randint(len(X), size=PAIRS)
     second = (first + random.randint(1, len(X), size=PAIRS)) % len(X)
     truth, found = (np.linalg.norm(points[first] - points[second], axis=1) for points in (X, Z))
-    found *= (truth @ found) / (found @ found)  # the factor that makes the stress least
+    found *= (truth @ found) / (found @ found)  # the factor that minimises the stress
     longest = 1.04 * max(truth.max(), np.quantile(found, 0.999))
     axes.scatter(truth, found, s=3, color=COLOURS["blue"], linewidths=0, rasterized=True)
     axes.plot([0, longest], [0, longest], "--", color=COLOURS["vermilion"], linewidth=1)
@@ -100,7 +140,7 @@ def _draw_distances(axes: Axes, X: Array, Z: Array, labelled: bool) -> None:
 
 
 def _round_up(value: float) -> float:
-    """To one digit, so that a tick there says what it means. 1 for the 0 of an exact embedding."""
+    """Round up to one digit, which is what the tick shows; an exact embedding, with value 0, gives 1."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** np.floor(np.log10(value))

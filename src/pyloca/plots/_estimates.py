@@ -1,4 +1,4 @@
-"""Pictures of what was chosen, and of how sure that is: σ, k, d, error bars and the null test."""
+"""Figures of estimates and their uncertainty: σ, k, d, error bars and the null test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,29 @@ MOST_CIRCLES = 1500
 
 
 def plot_burst_std(burst_std: float, samples: Array, standard_error: float, known_scale: bool) -> Figure:
-    """What single bursts (or single distances) say of σ, and what is made of it."""
+    """Draw the estimates of σ by single bursts (or single distances), and the resulting σ.
+
+    Parameters
+    ----------
+    burst_std : float
+        σ.
+    samples : (n,) array
+        σ by each burst, or by each known distance.
+    standard_error : float
+        Of σ; infinite if it rests on one distance.
+    known_scale : bool
+        Whether `samples` are by distance.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plot_burst_std(1.0, np.array([0.9, 1.0, 1.1]), 0.05, False).axes[0].get_title(loc="left")
+    'σ = 1 ± 0.05'
+    """
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
@@ -40,15 +62,36 @@ def plot_burst_std(burst_std: float, samples: Array, standard_error: float, know
         axes.set(
             title=f"σ = {burst_std:.4g} ± {standard_error:.1g}"
             if np.isfinite(standard_error)
-            else f"σ = {burst_std:.4g}, by one distance alone",
-            xlabel="σ by one distance" if known_scale else "σ by one burst",
+            else f"σ = {burst_std:.4g}, from a single distance",
+            xlabel="σ from each distance" if known_scale else "σ from each burst",
             ylabel="distances" if known_scale else "bursts",
         )
     return figure
 
 
 def plot_intrinsic_dim(k: int, confidence: float, spectrum: Array, growth: Array) -> Figure:
-    """The spectrum of a burst, and how its directions grow with its radius."""
+    """Draw the median spectrum of the bursts, and how each direction grows with the radius of the burst.
+
+    Parameters
+    ----------
+    k : int
+        Intrinsic dimension.
+    confidence : float
+        Fraction of bootstrap samples that give this k.
+    spectrum, growth : (r,) array
+        As in `pyloca.selection.IntrinsicDimEstimate`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> figure = plot_intrinsic_dim(1, 0.98, np.array([1.0, 0.001]), np.array([1.0, 4.0]))
+    >>> figure.axes[0].get_title(loc="left")
+    'k = 1 (98% of bootstrap samples)'
+    """
     with style():
         figure = Figure(figsize=(7.6, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -61,11 +104,11 @@ def plot_intrinsic_dim(k: int, confidence: float, spectrum: Array, growth: Array
         left.legend()
         right.axhline(1, color=COLOURS["black"], linewidth=0.8)
         left.set(
-            title=f"k = {k} ({confidence:.0%} of bootstraps)",
+            title=f"k = {k} ({confidence:.0%} of bootstrap samples)",
             xlabel="direction",
             ylabel="median eigenvalue",
         )
-        right.set(title="growth with the radius", xlabel="direction", ylabel="1: tangent or noise; more: curvature")
+        right.set(title="growth with the radius", xlabel="direction", ylabel="1: tangent or noise; above 1: curvature")
         right.set_xlim(left.get_xlim())
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -75,7 +118,30 @@ def plot_intrinsic_dim(k: int, confidence: float, spectrum: Array, growth: Array
 def plot_component_selection(
     chosen: int, candidates: Sequence[int], losses: Array, standard_errors: Array, floor: float
 ) -> Figure:
-    """Held-out loss against d, with the floor that sampling leaves."""
+    """Draw the held-out whitening loss against d, with the sampling floor.
+
+    Parameters
+    ----------
+    chosen : int
+        The selected d.
+    candidates : sequence of int
+        All d that were fitted.
+    losses, standard_errors : (n,) array
+        By candidate.
+    floor : float
+        Loss that sampling alone leaves; 0: not drawn.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> figure = plot_component_selection(3, (2, 3), np.array([0.5, 0.1]), np.array([0.01, 0.01]), 0.1)
+    >>> figure.axes[0].get_title(loc="left")
+    'd = 3'
+    """
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
@@ -98,7 +164,26 @@ def plot_component_selection(
 
 
 def plot_shuffle_test(loss: float, shuffled: Array, p_value: float) -> Figure:
-    """The loss of the real bursts among those of shuffled ones."""
+    """Draw the loss of the bursts as measured among those of shuffled bursts.
+
+    Parameters
+    ----------
+    loss : float
+        Of the bursts as measured.
+    shuffled : (n,) array
+        Of each shuffle; infinite ones are not drawn.
+    p_value : float
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plot_shuffle_test(0.1, np.array([1.0, 2.0]), 1 / 3).axes[0].get_title(loc="left")
+    'p = 0.33'
+    """
     with style():
         figure = Figure(figsize=(5.0, 2.4), layout="constrained")
         axes = figure.subplots()
@@ -111,7 +196,25 @@ def plot_shuffle_test(loss: float, shuffled: Array, p_value: float) -> Figure:
 
 
 def plot_agreement(embedding: Array, radius: Array) -> Figure:
-    """The first two coordinates of the embedded bursts, with circles that hold the truth with 95 %."""
+    """Draw the first two coordinates of the embedded bursts, each with its 95 % confidence region.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+    radius : (N,) array
+        Of the region around each burst.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> plot_agreement(Z, np.full(50, 0.01)).axes[0].get_title(loc="left")
+    '95 % regions, median radius 0.01'
+    """
     with style():
         figure = Figure(figsize=(5.0, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -123,7 +226,7 @@ def plot_agreement(embedding: Array, radius: Array) -> Figure:
         axes.add_collection(PatchCollection(circles, facecolor=COLOURS["sky"], alpha=0.5, linewidth=0))
         axes.plot(*centre[::step].T, ".", color=COLOURS["blue"], markersize=2)
         axes.set(
-            title=f"95 % regions, radius {np.median(radius):.2g} on the median",
+            title=f"95 % regions, median radius {np.median(radius):.2g}",
             xlabel="$z_0$",
             ylabel="$z_1$",
             aspect="equal",

@@ -1,4 +1,4 @@
-"""A fitted model in pictures: where its bursts lie, how white they came out, what comes back, how it was trained."""
+"""Figures of a fitted model: the embedding, whitening, errors and training."""
 
 from __future__ import annotations
 
@@ -25,18 +25,42 @@ __all__ = ["MOST_AXES", "plot_ellipses", "plot_errors", "plot_map", "plot_spectr
 
 Array = NDArray[np.float64]
 
-MOST_POINTS = 50_000  # beyond, dots would only hide each other: hexagons with the median of what lies in them
-MOST_AXES = 4  # coordinates whose pairs are drawn
+MOST_POINTS = (
+    50_000  # beyond, dots would hide each other: hexagons are drawn instead, coloured by the median of their points
+)
+MOST_AXES = 4  # number of coordinates whose pairs are drawn
 HEXAGONS = 120  # in a row
 SIZE = (5.0, 4.2)  # of a single panel, in inches
-ELLIPSES, LONGEST = 120, 2.5  # drawn; a stretch beyond is cut
-LABEL_WIDTH = 0.11  # of a stage, as a part of the axis
+ELLIPSES, LONGEST = 120, 2.5  # number drawn; a larger stretch is drawn as this one
+LABEL_WIDTH = 0.11  # of the name of a stage, as a fraction of the axis
 
 
 def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figure:
-    """Every pair of the first four coordinates of Z, coloured by `values`; one coordinate is drawn against them.
+    """Draw the embedding, coloured by a value per burst.
 
-    The colours end at the 1 % and 99 % quantiles, so that a few bursts do not take them all.
+    Every pair of the first four coordinates has a panel; a single coordinate is drawn against the values. The colours
+    span the 1 % to 99 % quantiles, so that a few bursts do not use up the range.
+
+    Parameters
+    ----------
+    Z : (N, d) array
+        Embedding.
+    values : (N,) array
+    label : str
+        Of the colour bar.
+    log : bool, default=False
+        Whether the colour scale is logarithmic.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> [axes.get_ylabel() for axes in plot_map(Z, Z[:, 0], "height").axes]
+    ['$z_1$', 'height']
     """
     values = np.asarray(values, dtype=np.float64)
     norm = _norm(values, log)
@@ -63,13 +87,38 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
 
 
 def plot_ellipses(Z: Array, pushed: Array) -> Figure:
-    """Bursts after the encoder, some of them as ellipses in the first two coordinates, many times enlarged.
+    """Draw some bursts after the encoder as ellipses in the first two coordinates, enlarged.
 
-    `pushed` (N, k, d) are the tangents after the encoder in units of σ, Z (N, d) the embedding. Where it is an isometry
-    ellipses are circles of one size, that of the dashed one.
+    Where the encoder is an isometry, ellipses are circles of the size of the dashed one.
+
+    Parameters
+    ----------
+    Z : (N, d) array
+        Embedding, d ≥ 2.
+    pushed : (N, k, d) array
+        Tangents after the encoder, in units of σ.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If d = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> plot_ellipses(Z, np.tile(np.eye(2), (50, 1, 1))).axes[0].get_xlabel()
+    '$z_0$'
     """
     if Z.shape[1] < 2:
-        raise ValueError("a burst in one coordinate has a length and no ellipse; draw diagnostics_.losses instead.")
+        raise ValueError(
+            f"plot_ellipses needs at least 2 coordinates; got an embedding of shape {Z.shape}. "
+            "Draw diagnostics_.losses with plot_map instead."
+        )
     dots = np.sort(np.random.RandomState(0).permutation(len(Z))[: MOST_POINTS // 10])
     apart, first = np.unique(Z[dots, :2], axis=0, return_index=True)  # a collapsed embedding has copies
     rows = dots[first[spread_rows(apart, ELLIPSES)]]
@@ -98,10 +147,30 @@ def plot_ellipses(Z: Array, pushed: Array) -> Figure:
 
 
 def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.int64] | None = None) -> Figure:
-    """How many bursts have which whitening loss.
+    """Draw a histogram of the whitening losses of the bursts.
 
-    Where the bursts are samples, losses are in units of what sampling alone leaves on average, and the curve is what a
-    perfect encoder would leave of them: (M − 1) · loss is then χ² with k (k + 1) / 2 degrees of freedom.
+    If the bursts are samples, losses are divided by their sampling floors, and a curve shows what a perfect encoder
+    would leave: (M − 1) · loss then follows χ² with k (k + 1) / 2 degrees of freedom.
+
+    Parameters
+    ----------
+    losses, floors : (N,) array
+        Loss of each burst, and its expected value under a perfect encoder (0 for exact covariances).
+    k : int
+        Intrinsic dimension.
+    held_out : array of int, optional
+        Bursts that were not trained on, drawn separately.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> losses = np.random.RandomState(0).chisquare(3, 200) / 30
+    >>> plot_whitening(losses, np.full(200, 0.1), 2).axes[0].get_ylabel()
+    'fraction of bursts'
     """
     sampled = bool(np.all(floors > 0))
     shown = np.where(np.isfinite(losses), losses, np.nan) / (floors if sampled else 1.0)
@@ -123,16 +192,34 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             # The density on the logarithmic axis, times the width of a bin.
             part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
             axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
-        axes.set(xscale="log", ylabel="part of the bursts")
+        axes.set(xscale="log", ylabel="fraction of bursts")
         _label_log(axes.xaxis, bins[0], bins[-1])
-        axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
+        axes.set_xlabel("whitening loss / sampling floor" if sampled else "whitening loss")
         axes.set_ylim(bottom=0)
         axes.legend()
     return figure
 
 
 def plot_errors(errors: Array, label: str) -> Figure:
-    """How many bursts have which error, on a logarithmic axis, with the median."""
+    """Draw a histogram of errors on a logarithmic axis, with their median.
+
+    Parameters
+    ----------
+    errors : (N,) array
+        One per burst; zeros are not drawn.
+    label : str
+        Of the axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plot_errors(np.random.RandomState(0).lognormal(size=100), "error (mm)").axes[0].get_xlabel()
+    'error (mm)'
+    """
     usable = errors[errors > 0]
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
@@ -142,7 +229,7 @@ def plot_errors(errors: Array, label: str) -> Figure:
         if len(usable):
             middle = float(np.median(usable))
             axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
-        axes.set(xscale="log", xlabel=label, ylabel="part of the bursts")
+        axes.set(xscale="log", xlabel=label, ylabel="fraction of bursts")
         _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -150,7 +237,23 @@ def plot_errors(errors: Array, label: str) -> Figure:
 
 
 def plot_training(history: Sequence[Mapping[str, Any]]) -> Figure:
-    """Loss at every check of the training; a line ends where a stage does, since each has its own objective."""
+    """Draw the losses of a training. Lines break between stages, since each has its own objective.
+
+    Parameters
+    ----------
+    history : sequence of dict
+        ``model.history_``: records with "stage", "iteration", "loss" and, in some stages, "validation_loss".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> history = [{"stage": "whiten", "iteration": i, "loss": 1 / i} for i in (50, 100, 150)]
+    >>> plot_training(history).axes[0].get_xlabel()
+    'iteration'
+    """
     stages: list[tuple[str, list[Mapping[str, Any]]]] = []
     for record in history:
         if not stages or stages[-1][0] != record["stage"]:
@@ -189,7 +292,25 @@ def plot_training(history: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def plot_spectrum(spectrum: Array, k: int) -> Figure:
-    """The median eigenvalues of the burst covariances, those along the k tangents and those beyond."""
+    """Draw the median eigenvalues of the burst covariances.
+
+    Parameters
+    ----------
+    spectrum : (r,) array
+        Largest first.
+    k : int
+        The first k belong to tangents.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plot_spectrum(np.array([1.0, 0.5, 0.001]), 2).axes[0].get_title(loc="left")
+    'Burst spectrum, k = 2'
+    """
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         draw_spectrum(figure.subplots(), spectrum, k)
@@ -200,7 +321,7 @@ def plot_spectrum(spectrum: Array, k: int) -> Figure:
 
 
 def _height(Z: Array) -> float:
-    """Of a picture with one panel, so that a flat embedding is not lost in white paper."""
+    """Choose the height of a figure with one panel, so that a flat embedding is not lost in white space."""
     if Z.shape[1] < 2:
         return SIZE[1]
     wide, high = np.ptp(Z[:, :2], axis=0)
@@ -218,7 +339,7 @@ def _norm(values: Array, log: bool) -> Normalize:
 
 
 def _draw_values(axes: Axes, x: Array, y: Array, values: Array, norm: Normalize) -> Any:
-    """Dots, the highest values last so that none hides; hexagons where dots would be too many."""
+    """Draw dots, the highest values last so that none is hidden; hexagons if there are too many."""
     # A collapsed burst has an infinite loss: the brightest colour.
     values = np.clip(values, norm.vmin, norm.vmax)
     if len(x) > MOST_POINTS:
@@ -236,7 +357,7 @@ def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: 
 
 
 def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
-    """Over less than two decades label 1, 2 and 5 of each; matplotlib would label every digit, one over the other."""
+    """Label 1, 2 and 5 in each of fewer than two decades; matplotlib's labels of all digits would overlap."""
     if low and high and high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(FormatStrFormatter("%g"))
@@ -244,7 +365,7 @@ def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
 
 
 def _log_bins(values: Array) -> Array:
-    """Equal in the logarithm, the more the more values; the outermost 0.1 % fall into the outermost bins."""
+    """Choose bins of equal width in the logarithm; the outermost 0.1 % of the values fall into the outermost bins."""
     n = int(np.clip(2 * len(values) ** (1 / 3), 12, 60))
     if not len(values):
         return np.geomspace(0.1, 10, n + 1)

@@ -1,4 +1,4 @@
-"""Bursts before any training: their spectra and what the closed-form alignment makes of them."""
+"""Figures of bursts before any training: spectra and the closed-form alignment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,31 @@ Array = NDArray[np.float64]
 
 
 def plot_alignment(spectrum: Array, k: int, positions: Array | None = None, strain: float = np.nan) -> Figure:
-    """The median spectrum of the bursts and, when they could be aligned, their positions (N, d)."""
+    """Draw the median spectrum of the bursts and, if they could be aligned, their positions.
+
+    Parameters
+    ----------
+    spectrum : (r,) array
+        Median eigenvalues, largest first.
+    k : int
+        The first k belong to tangents.
+    positions : (N, d) array, optional
+        Of the aligned bursts.
+    strain : float, optional
+        Of the alignment.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.random.RandomState(0).uniform(size=(50, 2))
+    >>> figure = plot_alignment(np.array([1.0, 0.5, 0.001]), 2, Z, 0.02)
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['Burst spectrum, k = 2', 'Alignment, strain 0.020']
+    """
     columns = 1 if positions is None else 2
     with style():
         figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
@@ -29,7 +53,7 @@ def plot_alignment(spectrum: Array, k: int, positions: Array | None = None, stra
 
 
 def draw_spectrum(axes: Axes, spectrum: Array, k: int) -> None:
-    """Median eigenvalues of burst covariances, largest first, of which k belong to the tangents."""
+    """Draw median eigenvalues of burst covariances, largest first, of which k belong to the tangents."""
     order = np.arange(1, len(spectrum) + 1)
     axes.plot(order, spectrum, color=OUTLINE, linewidth=0.8, zorder=1)
     for chosen, colour, name in ((order <= k, "blue", "tangent"), (order > k, "orange", "noise and curvature")):

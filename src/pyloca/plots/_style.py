@@ -1,4 +1,4 @@
-"""One style for all pictures: safe for colour-blind eyes and for printers, no display and no global state."""
+"""The common style of all figures, and parts that they share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLOURS = {
     "purple": "#CC79A7",
 }
 FLOOR, OUTLINE = "#F0F0F0", "#4D4D4D"
-# Viridis without its last tenth: that yellow is lost on white paper.
+# Viridis without its last tenth: that yellow is hard to see on white paper.
 SEQUENTIAL = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, 256)), "viridis90")
 STYLE: Any = {  # Any: the type of a valid key differs between versions of matplotlib
     "font.family": "sans-serif",
@@ -49,7 +49,18 @@ STYLE: Any = {  # Any: the type of a valid key differs between versions of matpl
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Use the style of this module inside a ``with``; settings are as before afterwards."""
+    """Use the style of this package inside a ``with`` block; matplotlib's settings are restored afterwards.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> with style():
+    ...     matplotlib.rcParams["font.size"]
+    9.0
+    """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a user's matplotlibrc must not change our pictures
         matplotlib.rcParams.update(STYLE)
@@ -57,23 +68,85 @@ def style() -> Iterator[None]:
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as the bytes of a PNG file."""
+    """Render a figure as PNG.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+
+    Returns
+    -------
+    bytes
+        Content of a PNG file; the same figure gives the same bytes.
+
+    Examples
+    --------
+    >>> png(Figure(figsize=(1, 1)))[1:4]
+    b'PNG'
+    """
     with style(), io.BytesIO() as file:
         figure.savefig(file, format="png", metadata={"Software": None})  # no version in it: same picture, same bytes
         return file.getvalue()
 
 
 def spread_rows(X: Array, n: int) -> NDArray[np.int64]:
-    """Rows of n points that stand for all of them."""
+    """Choose rows that represent all points: those nearest to the centres of k-means.
+
+    Parameters
+    ----------
+    X : (N, d) array
+    n : int
+        Largest number of rows.
+
+    Returns
+    -------
+    array of int
+        Sorted, without repetition.
+
+    Examples
+    --------
+    >>> spread_rows(np.array([[0.0], [5.0], [5.1], [5.2]]), 2)
+    array([0, 2])
+    """
     centres = KMeans(min(n, len(X)), n_init=1, random_state=0).fit(X).cluster_centers_
     return np.unique(np.square(X[:, None] - centres).sum(axis=2).argmin(axis=0))
 
 
 def draw_points(axes: Axes, points: Array, values: Array) -> None:
-    """Dots at points (n, 2), coloured by `values` (n,)."""
+    """Draw points as dots, coloured by value.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    points : (n, 2) array
+    values : (n,) array
+
+    Examples
+    --------
+    >>> axes = Figure().subplots()
+    >>> draw_points(axes, np.zeros((3, 2)), np.arange(3.0))
+    >>> len(axes.collections)
+    1
+    """
     axes.scatter(points[:, 0], points[:, 1], c=values, cmap=SEQUENTIAL, s=4, linewidths=0, zorder=2)
 
 
 def in_unit(unit: str) -> str:
-    """A unit as it stands behind the label of an axis."""
+    """Format a unit as the end of an axis label.
+
+    Parameters
+    ----------
+    unit : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "distance" + in_unit("mm")
+    'distance (mm)'
+    >>> "distance" + in_unit("")
+    'distance'
+    """
     return f" ({unit})" if unit else ""

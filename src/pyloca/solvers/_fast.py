@@ -43,6 +43,8 @@ DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, 
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
 # are beyond, training goes on while it wins them: where a measurement squeezes a whole strip, that takes its time.
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
+# Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
+OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
 TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
 # Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
@@ -279,6 +281,7 @@ class _FastSolver:
         def score(output: Tensor) -> Score:
             return Score(_squares(held_out, weights, output, slice(None))[0] / output.shape[1])
 
+        own = self.problem.decoder is not None
         return Task(
             name=DECODE,
             kernel=self.decoder_kernel,
@@ -287,8 +290,8 @@ class _FastSolver:
             loss=loss,
             cotangents=cotangents,
             score=score,
-            iterations=DECODE_ITERATIONS,
-            ratios=DECODER_DECAY_RATIOS,
+            iterations=OWN_DECODE_ITERATIONS if own else DECODE_ITERATIONS,
+            ratios=OWN_DECODER_DECAY_RATIOS if own else DECODER_DECAY_RATIOS,
             idle_gain=max(self.tol, 0.05),
         )
 

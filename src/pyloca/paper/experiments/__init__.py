@@ -1,4 +1,4 @@
-"""The paper's experiments, one file each: settings in one frozen place, and ``run(seed, solver, quick)``.
+"""The paper's experiments, one module each, with frozen settings and ``run(seed, solver, quick)``.
 
 Examples
 --------

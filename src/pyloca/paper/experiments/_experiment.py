@@ -1,4 +1,4 @@
-"""What every experiment is made of: settings that cannot change, figures of merit, and a result."""
+"""Parts of every experiment: frozen settings, figures of merit, and a result."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ QUICK_EPOCHS = 300
 
 @dataclass(frozen=True)
 class Merit:
-    """One figure of merit; less is better.
+    """One figure of merit; smaller is better.
 
     Attributes
     ----------
     value : float
     bar : float, optional
-        What this project asks of the median over seeds. None: shown, not judged.
+        Largest acceptable median over seeds; None: shown but not judged.
     paper : float, optional
-        The paper's own figure. None where it shows a picture only.
+        The paper's value; None if it shows a figure only.
     exact : bool
-        The value is right only when it equals the bar.
+        Whether the value must equal the bar.
     unit : str
+
+    Examples
+    --------
+    >>> Merit(2e-6, bar=3e-6, paper=1.5e-5).value
+    2e-06
     """
 
     value: float
@@ -43,15 +48,15 @@ class Merit:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Networks of the fits. The fast solver has its defaults; Algorithm 1 has the networks of the paper's appendix."""
+    """Networks: the defaults for the fast solver, those of the paper's appendix for Algorithm 1."""
 
     hidden_layers: tuple[int, ...] = (50, 50)
     paper_layers: tuple[int, ...] = (50, 50)
     paper_decoder: str = "tanh"
-    paper_epochs: int | None = None  # None: until the paper's rule ends it
+    paper_epochs: int | None = None  # None: until the paper's stopping rule applies
 
     def parameters(self, solver: str) -> dict[str, Any]:
-        """Of `LOCA`, for one of its solvers."""
+        """Return the parameters of `LOCA` for one of its solvers."""
         if solver == "paper":
             networks = {"hidden_layers": self.paper_layers, "decoder_activation": self.paper_decoder}
             return {"solver": solver, **networks, "max_iter": self.paper_epochs}
@@ -60,19 +65,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """What one run of an experiment gave.
+    """Result of one run of an experiment.
 
     Attributes
     ----------
     name, seed, solver, quick
-        Which run it was.
+        Identify the run.
     settings : frozen dataclass
     figures : dict of Merit
+        Figures of merit, by name.
     seconds : float
-        Of the fits of LOCA.
+        Duration of the fits of LOCA.
     trust_warnings : tuple of str
     scene : dict
-        Data, models and embeddings for the pictures.
+        Data, models and embeddings from which figures are drawn.
     """
 
     name: str
@@ -86,7 +92,12 @@ class Result:
     scene: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the scene, for a JSON file."""
+        """Return everything but the scene, for a JSON file.
+
+        Returns
+        -------
+        dict
+        """
         return {
             "name": self.name,
             "seed": self.seed,
@@ -101,15 +112,27 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper: where it stands there, what it shows, its settings, and how it is run.
+    """An experiment of the paper.
 
     Attributes
     ----------
-    name, section, title, about : str
+    name : str
+    section : str
+        Where it is in the paper.
+    title, about : str
+        What it shows.
     full, quick : frozen dataclass
-        The paper's settings, and small ones for a look.
+        The paper's settings, and smaller ones for a quick run.
     run : callable
-        (seed, solver="fast", quick=False) → Result.
+        ``run(seed, solver="fast", quick=False)`` returns a `Result`.
+
+    Examples
+    --------
+    >>> from pyloca.paper.experiments import EXPERIMENTS
+    >>> EXPERIMENTS["mushroom"].section
+    '6.1'
+    >>> EXPERIMENTS["mushroom"].settings(quick=True)["n_bursts"]
+    300
     """
 
     name: str
@@ -121,14 +144,23 @@ class Experiment:
     run: Callable[..., Result] = field(repr=False)
 
     def settings(self, quick: bool) -> dict[str, Any]:
-        """As `Result.to_dict` has them."""
+        """Return the settings as in `Result.to_dict`.
+
+        Parameters
+        ----------
+        quick : bool
+
+        Returns
+        -------
+        dict
+        """
         return asdict(self.quick if quick else self.full)
 
 
 def fit_loca(
     bursts: Bursts, n_components: int, burst_std: float | None, settings: Settings, solver: str, seed: int
 ) -> tuple[LOCA, float]:
-    """A fitted model and its seconds. Doubts are in ``model.diagnostics_.warnings``, not warned about."""
+    """Fit a model; return it and the seconds. Trust warnings are only in ``model.diagnostics_.warnings``."""
     model = LOCA(n_components, burst_std=burst_std, random_state=seed, **settings.parameters(solver))
     start = time.perf_counter()
     with warnings.catch_warnings():

@@ -13,14 +13,14 @@ Array = NDArray[np.float64]
 
 
 def swiss_roll(x: Array) -> Array:
-    """The unit square, rolled up once around and stretched on the way, in R³."""
+    """Roll the unit square up into R³, through one full turn, stretching it on the way."""
     angle = np.pi * (1.5 + 2 * x[:, 0])
     radius = angle / (3.5 * np.pi)
     return np.stack([radius * np.cos(angle), 2 * x[:, 1], radius * np.sin(angle)], axis=1)
 
 
 def smooth_map(dim: int, n_out: int, random: np.random.RandomState) -> Callable[[Array], Array]:
-    """A random smooth injection: a random linear map plus smooth waves of moderate size."""
+    """Draw a random smooth injection: a random linear map plus smooth waves of moderate size."""
     linear = np.linalg.qr(random.standard_normal((n_out, dim)))[0].T  # (dim, n_out), orthonormal
     inner, phase = 1.5 * random.standard_normal((dim, 2 * n_out)), random.uniform(0, 6, 2 * n_out)
     outer = random.standard_normal((2 * n_out, n_out)) / np.sqrt(2 * n_out)

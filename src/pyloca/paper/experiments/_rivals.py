@@ -1,4 +1,4 @@
-"""Diffusion maps and anisotropic diffusion maps at their best, which only the truth can tell."""
+"""Diffusion maps and anisotropic diffusion maps, with parameters chosen by the truth."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Best:
 
 
 def candidates(method: Any, n_components: int, factors: tuple[float, ...] = FACTORS) -> dict[str | None, Any]:
-    """A kind of diffusion maps with every bandwidth factor and both normalisations."""
+    """Make diffusion maps of one kind with every bandwidth factor and both normalisations."""
     return {
-        f"{factor:g}, α = {alpha}": method(n_components, bandwidth_factor=factor, alpha=alpha)
+        f"{factor:g}, α = {alpha}": method(n_components, bandwidth_factor=factor, alpha=alpha, random_state=0)
         for factor in factors
         for alpha in ALPHAS
     }
 
 
 def best_by_truth(models: Mapping[str | None, Any], statistics: BurstStatistics, X: NDArray[np.float64]) -> Best:
-    """Fit all and keep the one with the least true stress: a favour that no user can do a method."""
+    """Fit all and return the one with the least true stress, which is possible only because the truth is known."""
     found: list[Best] = []
     for label, model in models.items():
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def best_by_truth(models: Mapping[str | None, Any], statistics: BurstStatistics,
 
 
 def fit_rivals(data: Dataset, factors: tuple[float, ...] = FACTORS) -> dict[str, Best]:
-    """A-DM and DM of a data set with the truth."""
+    """Fit A-DM and DM to a data set, with parameters chosen by the truth."""
     statistics = BurstStatistics.from_bursts(data.bursts, data.intrinsic_dim)
     return {
         name: best_by_truth(candidates(method, data.n_components, factors), statistics, data.X)

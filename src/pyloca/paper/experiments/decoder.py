@@ -1,4 +1,4 @@
-"""Section 6.3: straight lines in the embedding, decoded, are straight lines of the latent space, measured."""
+"""Section 6.3: decoding straight lines in the embedding gives the measurements of straight latent lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EXPERIMENT", "DecoderSettings", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderSettings:
-    """The model is that of `frame`; points on each interpolated line."""
+    """Settings of the model, which is that of `frame`, and the number of points on each line."""
 
     frame: frame.FrameSettings
     line_points: int = 50
@@ -25,7 +25,7 @@ QUICK = DecoderSettings(frame=frame.QUICK)
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Mean squared error of decoded lines between facing boundary points, against the lines pushed forward."""
+    """Compute the mean squared error of decoded lines between facing boundary points."""
     settings = QUICK if quick else FULL
     data, model, seconds = frame.fit_frame(seed, solver, settings.frame)
     weight = np.linspace(0, 1, settings.line_points)[:, None, None]
@@ -47,7 +47,7 @@ EXPERIMENT = Experiment(
     "6.3",
     "Generation",
     "Points that face each other across the hole of the frame are joined by straight lines in the embedding, and the "
-    "lines are decoded. They should be the measured straight lines of the latent space, where no burst ever was.",
+    "lines are decoded. They should equal the measurements of straight latent lines, where there were no bursts.",
     FULL,
     QUICK,
     run,

@@ -1,4 +1,4 @@
-"""Figure 11: how many coordinates does the latent manifold need?"""
+"""Figure 11: the number of coordinates that the latent manifold needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["EXPERIMENT", "DimensionSettings", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class DimensionSettings(Settings):
-    """Sizes of the three data sets, and the dimensions that are tried. d < k = 2 has no isometry and is not fitted."""
+    """Sizes of the three data sets, and the candidates for d; there is no isometry for d < k = 2."""
 
     n_bursts: int = 600
     n_points: int = 100
@@ -46,7 +46,7 @@ NEEDED = {"sphere": 3, "mushroom": 2, "Swiss roll": 2}
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """The selected dimension of a sphere, which is 3, and of two flat sheets, which is 2."""
+    """Select the dimension of a sphere, which is 3, and of two flat sheets, which is 2."""
     settings = QUICK if quick else FULL
     selections = {}
     start = time.perf_counter()

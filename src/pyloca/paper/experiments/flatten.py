@@ -1,4 +1,4 @@
-"""Section 7.1: a sheet with printed spots was bent and photographed; the photograph flattens it."""
+"""Section 7.1: flattening a bent sheet from a photograph of its printed spots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["EXPERIMENT", "FlattenSettings", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class FlattenSettings(Settings):
-    """Size of the photograph, how dark ink is, and how many of the spots are used (None: all)."""
+    """Size of the photograph, threshold for ink, and number of spots used (None: all)."""
 
     size: int = 1000
     threshold: float = 0.45
@@ -39,7 +39,7 @@ QUICK = FlattenSettings(n_spots=400, hidden_layers=QUICK_LAYERS, paper_epochs=QU
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """RMS error of the grid after a scaled rigid calibration on the four corners, in units of the sheet's side."""
+    """Compute the RMS error of the grid after a scaled rigid calibration on the four corners, in sides of the sheet."""
     settings = QUICK if quick else FULL
     photo = datasets.bent_sheet(settings.size, random_state=seed)
     bursts = from_image(photo.image, settings.threshold)
@@ -52,7 +52,7 @@ def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
         some = np.random.RandomState(seed).choice(rest, settings.n_spots - len(corner), replace=False)
         kept = np.concatenate([corner, some])
         bursts, centres, node, corner = bursts[kept], centres[kept], node[kept], np.arange(len(corner))
-    model, seconds = fit_loca(bursts, 2, None, settings, solver, seed)  # σ of a spot is not known: it is estimated
+    model, seconds = fit_loca(bursts, 2, None, settings, solver, seed)  # σ of a spot is unknown, so it is estimated
     truth = photo.X[node]
     flat = calibrate(truth[corner], model.embedding_[corner], scale=True).apply(model.embedding_)
     error = float(np.sqrt(np.square(flat - truth).sum(axis=1).mean()))

@@ -1,4 +1,4 @@
-"""Section 6.2: does the encoder extend to points that are not among the bursts?"""
+"""Section 6.2: the encoder at points that are not among the bursts."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PAPER = 1e-4  # "about", in all three regions
 
 @lru_cache(maxsize=1)  # section 6.3 uses the same model
 def fit_frame(seed: int, solver: str, settings: FrameSettings) -> tuple[Dataset, LOCA, float]:
-    """The data of section 6.2, the model and the seconds of its fit."""
+    """Fit the model of section 6.2; return data, model and seconds."""
     data = datasets.frame(settings.n_bursts, settings.n_points, settings.burst_std, settings.n_test, random_state=seed)
     return data, *fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Stress on new points of the frame, of its hole and of the margin around it."""
+    """Compute the stress at new points of the frame, of its hole and of the margin around it."""
     settings = QUICK if quick else FULL
     data, model, seconds = fit_frame(seed, solver, settings)
     figures = {

@@ -26,7 +26,7 @@ __all__ = ["EXPERIMENT", "InvarianceSettings", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class InvarianceSettings(Settings):
-    """Sizes of the data, and how many channels the third instrument has."""
+    """Sizes of the data, and the number of channels of the third instrument."""
 
     n_bursts: int = 2000
     n_points: int = 200
@@ -39,18 +39,18 @@ QUICK = InvarianceSettings(n_bursts=250, n_points=50, hidden_layers=QUICK_LAYERS
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Worst pair of three embeddings: RMS distance after the best rigid motion, and stress between the two."""
+    """Compare three embeddings; the worst pair's RMS distance after the best rigid motion, and its stress."""
     settings = QUICK if quick else FULL
     random = np.random.RandomState(seed)
     X = random.uniform(size=(settings.n_bursts, 2))
     instruments = {
-        "mushroom, R²": datasets.mushroom(1).measure,
+        "mushroom, R²": datasets.mushroom(1, random_state=0).measure,
         "Swiss roll, R³": swiss_roll,
         f"random waves, R{_superscript(settings.n_channels)}": smooth_map(2, settings.n_channels, random),
     }
     embeddings, doubts, seconds = {}, [], 0.0
     for name, f in instruments.items():
-        # The same seed draws the same perturbations: the instruments watch one experiment.
+        # The same seed draws the same perturbations: the instruments observe one experiment.
         bursts = from_function(f, X, settings.burst_std, settings.n_points, random_state=seed)
         model, took = fit_loca(bursts, 2, settings.burst_std, settings, solver, seed)
         embeddings[name] = model.transform(f(X))
@@ -75,8 +75,8 @@ EXPERIMENT = Experiment(
     "invariance",
     "abstract",
     "Three instruments, one picture",
-    "One latent square is watched by three instruments with 2, 3 and 8 channels. Each is fitted alone; the three "
-    "embeddings differ by a rigid motion, up to O(σ²) of the bursts and the sampling noise.",
+    "One latent square is observed by three instruments with 2, 3 and 8 channels. Each is fitted separately; the three "
+    "embeddings differ by a rigid motion, up to O(σ²) of the bursts and sampling noise.",
     FULL,
     QUICK,
     run,

@@ -1,4 +1,4 @@
-"""Section 6.1: is the embedding isometric to the latent square, where diffusion maps are not?"""
+"""Section 6.1: isometry of the embedding to the latent square, compared with diffusion maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["EXPERIMENT", "MushroomSettings", "make_data", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class MushroomSettings(Settings):
-    """Sizes of the data, and the bandwidth factors that the rivals may choose from."""
+    """Sizes of the data, and the bandwidth factors tried for the rivals."""
 
     n_bursts: int = 2000
     n_points: int = 200
@@ -39,12 +39,12 @@ PAPER_RIVALS = {"A-DM": 2e-3, "DM": 3e-2}
 
 
 def make_data(seed: int, settings: MushroomSettings) -> Dataset:
-    """The square and its measurements."""
+    """Make the square and its measurements."""
     return datasets.mushroom(settings.n_bursts, settings.n_points, settings.burst_std, random_state=seed)
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Stress of LOCA, unscaled, and of its rivals, each scaled by the one best factor."""
+    """Compute the stress of LOCA, unscaled, and of its rivals, each scaled by its best factor."""
     settings = QUICK if quick else FULL
     data = make_data(seed, settings)
     model, seconds = fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
@@ -61,9 +61,9 @@ EXPERIMENT = Experiment(
     "mushroom",
     "6.1",
     "Isometry",
-    "A square is measured through f(x) = (x₀ + x₁³, −x₀ + x₁³). LOCA sees bursts of measurements only; distances in "
-    "its embedding are those in the square, with no factor fitted. Diffusion maps (DM) and anisotropic diffusion maps "
-    "(A-DM) have the bandwidth and the scale that are best by the truth.",
+    "A square is measured through f(x) = (x₀ + x₁³, −x₀ + x₁³). LOCA sees only bursts of measurements; distances in "
+    "its embedding equal those in the square, with no factor fitted. Diffusion maps (DM) and anisotropic diffusion "
+    "maps (A-DM) have the bandwidth and scale that fit the truth best.",
     FULL,
     QUICK,
     run,

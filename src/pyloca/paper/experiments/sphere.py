@@ -22,7 +22,7 @@ __all__ = ["EXPERIMENT", "SphereSettings", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class SphereSettings(Settings):
-    """Sizes of the data, and the bandwidth factors that the rivals may choose from."""
+    """Sizes of the data, and the bandwidth factors tried for the rivals."""
 
     n_points: int = 400
     burst_std: float = 0.01
@@ -37,7 +37,7 @@ PAPER_RIVALS = {"A-DM": 6e-3, "DM": 0.18}
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Stress on the strip of the bursts and on the unseen cap; of the rivals, scaled, on the strip."""
+    """Compute the stress on the strip and on the unseen cap, and of the rivals, scaled, on the strip."""
     settings = QUICK if quick else FULL
     data = datasets.sphere(settings.n_points, settings.burst_std, random_state=seed)
     model, seconds = fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
@@ -58,8 +58,8 @@ EXPERIMENT = Experiment(
     "sphere",
     "6.4",
     "A curved manifold",
-    "A strip of the sphere is seen through the stereographic projection, which has two coordinates. LOCA finds the "
-    "sphere in three, and puts the cap at the pole, where no burst was, in its place.",
+    "A strip of the sphere is measured by the stereographic projection, which has two coordinates. LOCA recovers the "
+    "sphere in three, and places the cap at the pole, where there were no bursts, correctly.",
     FULL,
     QUICK,
     run,

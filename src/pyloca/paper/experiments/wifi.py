@@ -22,7 +22,7 @@ __all__ = ["EXPERIMENT", "WifiSettings", "make_data", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class WifiSettings(Settings):
-    """Places, receivers of the ring and its radius in pixels, transmitters."""
+    """Numbers of places, receivers and transmitters, and the radius of the ring in pixels."""
 
     n_bursts: int = 4000
     n_receivers: int = 6
@@ -37,14 +37,14 @@ QUICK = WifiSettings(n_bursts=400, hidden_layers=QUICK_LAYERS, paper_epochs=QUIC
 
 
 def make_data(seed: int, settings: WifiSettings) -> Dataset:
-    """The floor and what is heard there."""
+    """Make the places on the floor and the signals measured there."""
     return datasets.wifi(
         settings.n_bursts, settings.n_receivers, settings.radius, settings.n_transmitters, random_state=seed
     )
 
 
 def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
-    """Stress in square pixels of a floor of 600 × 1000."""
+    """Compute the stress in square pixels, on a floor of 600 × 1000."""
     settings = QUICK if quick else FULL
     data = make_data(seed, settings)
     model, seconds = fit_loca(data.bursts, data.n_components, data.burst_std, settings, solver, seed)
@@ -57,8 +57,8 @@ EXPERIMENT = Experiment(
     "wifi",
     "7.2",
     "Wi-Fi localization",
-    "A ring of six receivers, half a pixel wide, was carried to many places of a floor of 600 × 1000 pixels and heard "
-    "17 transmitters there. From the signal strengths alone LOCA draws the floor plan, with no place known.",
+    "A ring of six receivers with a radius of half a pixel is moved to many places of a floor of 600 × 1000 pixels "
+    "and receives 17 transmitters. LOCA recovers the floor plan from the signal strengths alone.",
     FULL,
     QUICK,
     run,

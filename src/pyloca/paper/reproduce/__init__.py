@@ -1,4 +1,4 @@
-"""Every figure and number of the paper again: runs that can be resumed, pictures, a table and a page.
+"""Reproduction of the paper's figures and numbers: resumable runs, figures, a table and a page.
 
 Needs the extra ``pyloca[report]``.
 """

@@ -1,4 +1,4 @@
-"""Pictures of section 7 and of what is asked beside it: the sheet, the floor, the dimension, three instruments."""
+"""Figures of section 7, of the dimension and of the three instruments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOKS = (("blue", "o"), ("orange", "s"), ("green", "D"))
 
 
 def draw_flatten(result: Result) -> Figure:
-    """Figure 7: the photograph with its reconstructed spots, and the flattened grid upon the true one."""
+    """Figure 7: the photograph with its reconstructed spots, and the flattened grid over the true one."""
     photo, model, truth, flat = (result.scene[name] for name in ("photo", "model", "truth", "flat"))
     decoded = model.inverse_transform(model.embedding_)
     middle = photo.Y.mean(axis=0)
@@ -53,7 +53,7 @@ def draw_flatten(result: Result) -> Figure:
 
 
 def draw_wifi(result: Result) -> Figure:
-    """Figure 8: the floor with its walls, transmitters and places, and walls and places as they are recovered."""
+    """Figure 8: the floor with walls, transmitters and places, and the recovered walls and places."""
     data, model = result.scene["data"], result.scene["model"]
     Z = model.transform(data.Y)
     motion = calibrate(data.X, Z)
@@ -76,7 +76,7 @@ def draw_wifi(result: Result) -> Figure:
         )
         label(floor, "a  Floor (hidden from LOCA)", "$x_0$ (px)", "$x_1$ (px)")
         label(found, "b  Embedding, moved rigidly onto it", "$z_0$ (px)", "")
-        label(wrong, "c  How far a place is off", "$x_0$ (px)", "")
+        label(wrong, "c  Position error", "$x_0$ (px)", "")
         for axes in (floor, found):
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=2, markerscale=1.1)
         bar = figure.colorbar(tint, cax=wrong.inset_axes((0.1, -0.14, 0.8, 0.015)), orientation="horizontal")
@@ -85,7 +85,7 @@ def draw_wifi(result: Result) -> Figure:
 
 
 def wall_lines(rooms: Array, step: float = WALL_STEP) -> Array:
-    """The outline of the union of rooms (r, 4), as points (n, 2) of a line that nan breaks at every door and corner."""
+    """Return the outline of the union of rooms (r, 4) as points (n, 2), with nan at every door and corner."""
     lines = []
     for left, low, right, high in rooms:
         sides = (
@@ -107,7 +107,7 @@ def wall_lines(rooms: Array, step: float = WALL_STEP) -> Array:
 
 
 def draw_dimension(result: Result) -> Figure:
-    """Figure 11: held-out whitening loss above what sampling leaves, by dimension; the selected one is ringed."""
+    """Figure 11: held-out whitening loss above the sampling floor, by dimension; the selected one is ringed."""
     figure, (axes,) = panels("Dimension: how many coordinates are needed?", 1, (6, 4.2))
     with style():
         axes.axvspan(0.5, 1.7, color="#EEEEEE", zorder=0)
@@ -130,7 +130,7 @@ def draw_dimension(result: Result) -> Figure:
 
 
 def draw_invariance(result: Result) -> Figure:
-    """What three instruments measure, and their embeddings laid over each other."""
+    """Measurements of three instruments, and their embeddings laid over each other."""
     X, embeddings, measured = (result.scene[name] for name in ("X", "embeddings", "measured"))
     first = next(iter(embeddings.values()))
     onto_truth = calibrate(X, first)
@@ -162,7 +162,7 @@ def draw_invariance(result: Result) -> Figure:
 
 
 def _plane(Y: Array) -> tuple[Array, str, str]:
-    """Measurements as they are when D = 2, else along two of their principal axes."""
+    """Map measurements to the plane: unchanged if D = 2, else onto two principal axes."""
     if Y.shape[1] == 2:
         return Y, "$y_0$", "$y_1$"
     centred = Y - Y.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Which pictures belong to which experiment."""
+"""The figures of each experiment."""
 
 from __future__ import annotations
 

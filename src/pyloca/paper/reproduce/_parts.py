@@ -1,4 +1,4 @@
-"""Parts that the pictures of the paper share."""
+"""Parts that the figures of the paper share."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ GRID = "#BDBDBD"
 
 @dataclass(frozen=True)
 class Distances:
-    """A cloud of pairs in a plot of distance against distance: embedding Z against the truth X."""
+    """Pairs of points in a plot of distance against distance: embedding Z against the truth X."""
 
     name: str
     X: Array
     Z: Array
     colour: str
-    scaled: bool = False  # by the one factor that makes the stress least
+    scaled: bool = False  # by the factor that minimises the stress
     marker: str = "o"
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points with a look of their own, for the legend."""
+    """Points with their own colour and marker, for the legend."""
 
     name: str
     points: Array
@@ -63,7 +63,7 @@ class Cloud:
 
 
 def sheet(title: str, size: tuple[float, float]) -> Figure:
-    """An empty figure with a bold title at its left. Call it, and draw on it, inside `style`."""
+    """Make an empty figure with a bold title on the left; to be called, and drawn on, inside `style`."""
     figure = Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     figure.suptitle(title, x=0.012, ha="left", weight="bold", fontsize=12)
@@ -71,14 +71,14 @@ def sheet(title: str, size: tuple[float, float]) -> Figure:
 
 
 def panels(title: str, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """A row of square panels under a title."""
+    """Make a figure with a row of panels under a title."""
     with style():
         figure = sheet(title, size)
         return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 def label(axes: Axes, title: str, x: str, y: str, *, equal: bool = True) -> None:
-    """Title and axes of a panel; one unit is as long on both axes if `equal`."""
+    """Set title and axis labels of a panel; `equal` gives both axes the same scale."""
     axes.set_title(title)
     axes.set(xlabel=x, ylabel=y)
     axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -88,21 +88,21 @@ def label(axes: Axes, title: str, x: str, y: str, *, equal: bool = True) -> None
 
 
 def value(number: float) -> str:
-    """2.1e-06 as 2.1·10⁻⁶."""
+    """Format 2.1e-06 as 2.1·10⁻⁶."""
     mantissa, exponent = f"{number:.1e}".split("e")
     superscript = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{mantissa}·10{superscript}"
 
 
 def legend_below(figure: Figure, axes: Axes, title: str = "", scale: float = 1.0) -> None:
-    """One row of what is labelled in `axes`, under all panels."""
+    """Put a legend of what is labelled in `axes` in one row under all panels."""
     handles, names = axes.get_legend_handles_labels()
     look: dict[str, Any] = {"title": title or None, "markerscale": scale, "handletextpad": 0.4}
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), **look)
 
 
 def space(axes: Any, title: str, elevation: float, turn: float, zoom: float = 1.1) -> None:
-    """A panel in three dimensions: a faint box, one unit as long on every axis, no numbers."""
+    """Set up a panel in three dimensions: a faint box, the same scale on every axis, no numbers."""
     axes.set_title(title)
     axes.set_aspect("equal")
     axes.set_box_aspect(axes.get_box_aspect(), zoom=zoom)
@@ -115,13 +115,13 @@ def space(axes: Any, title: str, elevation: float, turn: float, zoom: float = 1.
 
 
 def outline(axes: Axes, points: Array, colour: str = OUTLINE, **keywords: Any) -> None:
-    """A line through points (n, 2); nan breaks it."""
+    """Draw a line through points (n, 2), interrupted at nan."""
     look = {"linewidth": 1.2, "zorder": 3, **keywords}
     axes.plot(points[:, 0], points[:, 1], color=COLOURS.get(colour, colour), **look)
 
 
 def plot_all_distances(axes: Axes, title: str, groups: Sequence[Distances], corner: str = "lower right") -> None:
-    """Distance in an embedding against the true one, random pairs of each group; the last group lies on top."""
+    """Draw distances in embeddings against true ones, for random pairs of each group; the last group is on top."""
     longest = 0.0
     for group in groups:
         random = np.random.RandomState(0)
@@ -148,6 +148,6 @@ def plot_all_distances(axes: Axes, title: str, groups: Sequence[Distances], corn
 
 
 def coloured(axes: Any, points: Array, values: Array, **keywords: Any) -> Any:
-    """Points (n, 2) or (n, 3) whose colour tells `values`."""
+    """Draw points (n, 2) or (n, 3), coloured by `values`."""
     look = {"s": 4, "linewidths": 0, "zorder": 2, **keywords}
     return axes.scatter(*points.T, c=values, cmap=SEQUENTIAL, **look)

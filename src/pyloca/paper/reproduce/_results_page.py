@@ -1,4 +1,4 @@
-"""The page of a reproduction: one table, then a section for each experiment, with two models to play with."""
+"""The page of a reproduction: one table, then a section per experiment, two of them with an interactive model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,30 @@ from pyloca.report import Explorer, Figure, Page, Section, Table, explorer
 
 __all__ = ["make_page"]
 
-QUICK_NOTE = (
-    "A quick run: little data, small networks, one seed. Nothing is judged; run it without --quick for figures."
-)
+QUICK_NOTE = "A quick run: little data, small networks, one seed. Nothing is judged; run without --quick for results."
 
 # settings that a solver does not use
 OTHER_SOLVER = {"fast": {"paper_layers", "paper_decoder", "paper_epochs"}, "paper": {"hidden_layers"}}
 
 
 def make_page(runs: Sequence[Run]) -> Page:
-    """Everything that the runs gave; their pictures and models are read from where they were written."""
+    """Assemble the page of a reproduction.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Their figures and models are read from the files that they were written to.
+
+    Returns
+    -------
+    pyloca.report.Page
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pyloca.paper.reproduce import reproduce
+    >>> page = make_page(list(reproduce(["wifi"], [0], Path("out"), quick=True)))  # doctest: +SKIP
+    """
     rows = summarize([run.record for run in runs])
     first = runs[0].job
     seeds = ", ".join(str(seed) for seed in dict.fromkeys(run.job.seed for run in runs))
@@ -31,8 +45,8 @@ def make_page(runs: Sequence[Run]) -> Page:
     verdict = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} rows hold. " if judged else ""
     names = dict.fromkeys(run.job.experiment.name for run in runs)
     return Page(
-        title="The paper again",
-        lead="The experiments of the LOCA paper, run anew. Stress is the mean over all pairs of the squared difference "
+        title="Reproduction of the paper",
+        lead="The experiments of the LOCA paper, repeated. Stress is the mean over all pairs of the squared difference "
         "between the distance in the embedding and the true one; nothing is scaled where σ is known.",
         sections=(
             Section("Paper and reproduction", (verdict + RULE,), (Table(HEADER, tuple(map(cells, rows))),)),
@@ -44,7 +58,7 @@ def make_page(runs: Sequence[Run]) -> Page:
 
 
 def _section(runs: Sequence[Run]) -> Section:
-    """One experiment over its seeds; pictures and models are those of the first."""
+    """Make the section of one experiment; figures and models are those of the first seed."""
     job, record = runs[0].job, runs[0].record
     experiment = job.experiment
     figures = tuple(
@@ -52,7 +66,7 @@ def _section(runs: Sequence[Run]) -> Section:
         for name, path in job.pictures.items()
     )
     doubts = tuple(
-        f"Doubt about seed {run.job.seed}: {doubt}" for run in runs for doubt in run.record["trust_warnings"]
+        f"Trust warning for seed {run.job.seed}: {doubt}" for run in runs for doubt in run.record["trust_warnings"]
     )
     other = OTHER_SOLVER[job.solver]
     settings = {name: _text(value) for name, value in _flat(record["settings"]).items() if name not in other}
@@ -89,13 +103,13 @@ def _wifi(job: Job) -> Explorer:
     return explorer(
         _model(job),
         data.Y,
-        title="Walk over the floor, see what is heard and where the encoder puts it",
+        title="Move over the floor, see the signals and the position that the encoder gives",
         kind="floor",
         coordinates=data.X,
         walls=data.extras["rooms"],
         names=[f"transmitter {i + 1}" for i in range(data.Y.shape[1])],
         unit="px",
-        caption="The encoder sees the signals only, never the place.",
+        caption="The encoder sees only the signals, never the position.",
     )
 
 
@@ -108,7 +122,7 @@ def _model(job: Job) -> LOCA:
 
 
 def _flat(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings inside settings, such as those of the model that `decoder` borrows, on one level."""
+    """Flatten nested settings, such as those of the model that `decoder` uses."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
         out |= _flat(value) if isinstance(value, dict) else {name: value}

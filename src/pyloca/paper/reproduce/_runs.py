@@ -1,4 +1,4 @@
-"""Experiments over seeds, each kept in a file of its own, so that a long reproduction can be broken off and resumed."""
+"""Experiments over seeds, each with its own file, so that a long reproduction can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,30 @@ from pyloca.plots import png
 
 __all__ = ["LIVE", "Job", "Run", "reproduce"]
 
-LIVE = ("mushroom", "wifi")  # whose model is kept: the page plays with it
+LIVE = ("mushroom", "wifi")  # whose model is saved, because the page uses it
 
 
 @dataclass(frozen=True)
 class Job:
-    """One experiment on one seed, and the files in `output` that its outcome is kept in.
+    """One experiment on one seed, and the files in which its outcome is saved.
 
     Attributes
     ----------
+    experiment : Experiment
+    seed : int
+    solver : {"fast", "paper"}
+    quick : bool
+        Whether to use the small settings.
+    output : Path
+        Directory of the files.
     drawn : bool
-        Whether pictures, and the model of some, are wanted too.
+        Whether figures, and for some experiments the model, are saved too.
+
+    Examples
+    --------
+    >>> from pyloca.paper.experiments import EXPERIMENTS
+    >>> Job(EXPERIMENTS["wifi"], 3, "fast", False, Path("out")).record.name
+    'wifi-fast-seed3.json'
     """
 
     experiment: Experiment
@@ -39,29 +52,34 @@ class Job:
 
     @property
     def stem(self) -> str:
-        """Of the names of all its files."""
+        """First part of the names of all its files."""
         parts = [self.experiment.name, self.solver, *(["quick"] if self.quick else []), f"seed{self.seed}"]
         return "-".join(parts)
 
     @property
     def record(self) -> Path:
-        """The file with the figures of merit."""
+        """File with the figures of merit."""
         return self.output / f"{self.stem}.json"
 
     @property
     def model(self) -> Path | None:
-        """The file with the fitted model, if it is wanted."""
+        """File with the fitted model, if it is to be saved."""
         live = self.drawn and self.experiment.name in LIVE
         return self.output / f"{self.stem}.safetensors" if live else None
 
     @property
     def pictures(self) -> dict[str, Path]:
-        """The pictures that are wanted, by name."""
+        """Files with the figures to be saved, by name."""
         names = FIGURES[self.experiment.name] if self.drawn else {}
         return {name: self.output / f"{self.stem}-{name}.png" for name in names}
 
     def kept(self) -> dict[str, Any] | None:
-        """The record of an earlier run of the same settings and version, if all that is wanted of it is there."""
+        """Return the record of an earlier run with the same settings and version, if all of its files exist.
+
+        Returns
+        -------
+        dict or None
+        """
         wanted = [*self.pictures.values(), *([self.model] if self.model else [])]
         if not all(path.is_file() for path in wanted):
             return None
@@ -72,11 +90,17 @@ class Job:
             finite = all(math.isfinite(number) for number in (facts["seconds"], *(merit.value for merit in merits)))
             complete = bool(merits) and finite and isinstance(facts["trust_warnings"], list)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None  # no such file, or a damaged one
+            return None  # missing or damaged
         return facts if complete and told == self._stamp() else None
 
     def run(self) -> dict[str, Any]:
-        """Run the experiment and keep what is wanted. The record is written last: where it is, all is."""
+        """Run the experiment and save its files. The record is written last: if it exists, all files do.
+
+        Returns
+        -------
+        dict
+            The record.
+        """
         result = self.experiment.run(self.seed, self.solver, self.quick)
         text = json.dumps({"pyloca": __version__, **result.to_dict()}, indent=1)
         self.output.mkdir(parents=True, exist_ok=True)
@@ -101,7 +125,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """A job and its record; `kept` when it was not run again."""
+    """A job and its record.
+
+    Attributes
+    ----------
+    job : Job
+    record : dict
+        As in its file.
+    kept : bool
+        Whether the record was read from an earlier run.
+    """
 
     job: Job
     record: dict[str, Any]
@@ -117,9 +150,31 @@ def reproduce(
     quick: bool = False,
     say: Callable[[str], None] = print,
 ) -> Iterator[Run]:
-    """Run experiments on seeds; what is in `output` already is kept. Pictures are drawn of the first seed.
+    """Run experiments on several seeds; runs that are already in `output` are not repeated.
 
-    Every run is yielded when its files are written, so that whoever breaks off loses only the one under way.
+    Parameters
+    ----------
+    names : sequence of str
+        Keys of `pyloca.paper.experiments.EXPERIMENTS`.
+    seeds : sequence of int
+        Figures are drawn for the first.
+    output : Path
+        Directory of the files.
+    solver : {"fast", "paper"}, default="fast"
+    quick : bool, default=False
+        Whether to use the small settings.
+    say : callable, default=print
+        Receives lines about the progress.
+
+    Yields
+    ------
+    Run
+        After its files were written, so that an interruption loses only the run in progress.
+
+    Examples
+    --------
+    >>> for run in reproduce(["wifi"], [0, 1], Path("out"), quick=True):  # doctest: +SKIP
+    ...     print(run.record["figures"])  # takes minutes
     """
     jobs = [
         Job(EXPERIMENTS[name], seed, solver, quick, output, drawn=seed == seeds[0])
@@ -139,5 +194,5 @@ def reproduce(
         merits = ", ".join(f"{name} {merit['value']:.2g}" for name, merit in record["figures"].items())
         say(f"{label}: {merits} ({record['seconds']:.1f} s)")
         for doubt in record["trust_warnings"]:
-            say(f"{label}: doubt: {doubt}")
+            say(f"{label}: trust warning: {doubt}")
         yield Run(job, record, kept=False)

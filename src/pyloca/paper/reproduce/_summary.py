@@ -1,4 +1,4 @@
-"""One row for each figure of merit: the paper's, ours over all seeds, the bar, and whether it holds."""
+"""One row per figure of merit: the paper's value, ours over all seeds, the bar, and whether it holds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,31 @@ from typing import Any
 __all__ = ["HEADER", "RULE", "Row", "cells", "holds", "number", "summarize", "table"]
 
 HEADER = ("experiment", "paper", "ours, median", "worst seed", "bar", "seconds", "holds")
-SLACK = 5.0  # where the paper has no figure, the worst seed may exceed the bar so many times
+SLACK = 5.0  # where the paper has no value, the worst seed may exceed the bar by this factor
 RULE = (
-    "A row holds when the median over seeds reaches the bar and every seed reaches the paper's figure "
-    f"({SLACK:g} × the bar where the paper has none). Rows without a bar are shown, not judged."
+    "A row holds if the median over seeds is within the bar and every seed is within the paper's value "
+    f"({SLACK:g} × the bar where the paper has none). Rows without a bar are shown but not judged."
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of merit over seeds. `holds` is None where nothing is judged."""
+    """A figure of merit over seeds.
+
+    Attributes
+    ----------
+    name : str
+    paper, bar : float, optional
+        The paper's value, and the bar that the median must be within.
+    values : tuple of float
+        By seed.
+    median, worst : float
+    seconds : float
+        Median duration of a run.
+    holds : bool or None
+        None if the row is not judged.
+    unit : str
+    """
 
     name: str
     paper: float | None
@@ -33,14 +48,54 @@ class Row:
 
 
 def holds(values: Sequence[float], bar: float, paper: float | None = None, exact: bool = False) -> bool:
-    """See `RULE`; an exact figure must equal its bar on every seed."""
+    """Judge a figure of merit by `RULE`.
+
+    Parameters
+    ----------
+    values : sequence of float
+        By seed.
+    bar : float
+    paper : float, optional
+        The paper's value.
+    exact : bool, default=False
+        Whether every value must equal the bar.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> holds([1.0, 2.0, 4.0], bar=2.0)
+    True
+    >>> holds([1.0, 2.0, 4.0], bar=2.0, paper=3.0)
+    False
+    """
     if exact:
         return all(value == bar for value in values)
     return statistics.median(values) <= bar and max(values) <= (SLACK * bar if paper is None else paper)
 
 
 def summarize(records: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Rows of the records, in the order in which their figures first appear. Quick runs are not judged."""
+    """Collect records into rows.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        As in `Run.record`. Quick runs are not judged.
+
+    Returns
+    -------
+    list of Row
+        In the order in which the figures of merit first appear.
+
+    Examples
+    --------
+    >>> merit = {"value": 1.0, "bar": 2.0, "paper": None, "exact": False, "unit": ""}
+    >>> rows = summarize([{"figures": {"wifi": merit}, "seconds": 3.0, "quick": False}])
+    >>> rows[0].holds
+    True
+    """
     found: dict[str, list[tuple[Mapping[str, Any], float, bool]]] = {}
     for record in records:
         for name, merit in record["figures"].items():
@@ -49,7 +104,7 @@ def summarize(records: Sequence[Mapping[str, Any]]) -> list[Row]:
     for name, entries in found.items():
         merit, values = entries[0][0], tuple(float(m["value"]) for m, _, _ in entries)
         bar, paper, exact = merit["bar"], merit["paper"], merit["exact"]
-        # of a whole number the worst is the one farthest from what it should be
+        # the worst of exact values is the one farthest from the bar
         worst = max(values, key=lambda value: abs(value - bar)) if exact else max(values)
         judged = bar is not None and not any(quick for _, _, quick in entries)
         rows.append(
@@ -69,7 +124,7 @@ def summarize(records: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The row as text, in the order of `HEADER`."""
+    """Format a row as text, in the order of `HEADER`."""
     numbers = ["—" if value is None else number(value) for value in (row.paper, row.median, row.worst, row.bar)]
     verdict = {True: "yes", False: "NO", None: "—"}[row.holds]
     name = f"{row.name} ({row.unit})" if row.unit else row.name
@@ -78,12 +133,27 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def number(value: float) -> str:
-    """Counts as they are, all else with two digits."""
+    """Format an integer as it is, other numbers with two digits."""
     return f"{value:.0f}" if value == round(value) else f"{value:.1e}"
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Aligned columns, numbers to the right."""
+    """Format rows as aligned columns.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> row = Row("wifi", None, 1e-3, (2e-4,), 2e-4, 2e-4, 30.0, True, "px²")
+    >>> print(table([row]).splitlines()[-1])
+    wifi (px²)      —       2.0e-04     2.0e-04  1.0e-03     30.0  yes
+    """
     lines = [HEADER, *(cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER))]
     text = [

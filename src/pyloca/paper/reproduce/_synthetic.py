@@ -1,4 +1,4 @@
-"""Pictures of section 6: the square, its frame, lines across the hole, the sphere."""
+"""Figures of section 6: the square, its frame, lines across the hole, the sphere."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SHOWN = np.array([[0.15, 0.15], [0.85, 0.2], [0.5, 0.5], [0.15, 0.85], [0.85, 0.
 REGIONS = {"frame": "blue", "interpolation": "orange", "extrapolation": "purple"}
 METHODS = {"DM": "purple", "A-DM": "orange"}
 LINES = ("blue", "vermilion", "green", "purple")
-FRAME_NOTE = "Bursts lie between the two lines, in the frame; the encoder saw no point of the hole, nor outside."
+FRAME_NOTE = "Bursts lie in the frame, between the two lines; the encoder saw no points in the hole or outside."
 SEGMENT = 60  # points on a side of a square that is drawn through a curved map
 
 
 def draw_mushroom(result: Result) -> Figure:
-    """Figure 3: latent points and measurements with bursts, and distance against distance of LOCA, A-DM and DM."""
+    """Figure 3: latent points and measurements with bursts, and distance against distance for LOCA, A-DM and DM."""
     data, model = result.scene["data"], result.scene["model"]
     rows = [int(np.square(data.X - near).sum(axis=1).argmin()) for near in SHOWN]
     figure, (latent, measured, distances) = panels("Mushroom: isometry of the embedding", 3, (11, 4.3))
@@ -61,7 +61,7 @@ def draw_mushroom(result: Result) -> Figure:
 
 
 def draw_mushroom_embeddings(result: Result) -> Figure:
-    """The appendix's figure of embeddings, each moved rigidly onto the truth; the rivals are scaled too."""
+    """Embeddings as in the paper's appendix, each moved rigidly onto the truth; the rivals are also scaled."""
     data, model, rivals = (result.scene[name] for name in ("data", "model", "rivals"))
     figure, axes = panels("Mushroom: what each method finds", 4, (11, 3.1))
     embeddings = {"LOCA": model.transform(data.Y), **{name: best.Z for name, best in rivals.items()}}
@@ -182,7 +182,7 @@ def draw_sphere(result: Result) -> Figure:
 
 
 def _methods(result: Result, data: Dataset, model: LOCA, name: str = "mushroom") -> list[Distances]:
-    """The rivals below, LOCA above them; each with its stress."""
+    """List the rivals, then LOCA to be drawn on top, each with its stress."""
     rivals = result.scene["rivals"]
     groups = [
         Distances(f"{rival} {value(rivals[rival].stress)}", data.X, rivals[rival].Z, colour, scaled=True)
@@ -192,7 +192,7 @@ def _methods(result: Result, data: Dataset, model: LOCA, name: str = "mushroom")
 
 
 def _square(low: float, high: float) -> Array:
-    """The boundary of [low, high]², (4 SEGMENT, 2), closed."""
+    """Return the closed boundary of [low, high]², (4 SEGMENT, 2)."""
     corners = np.array([[low, low], [high, low], [high, high], [low, high], [low, low]])
     step = np.linspace(0, 1, SEGMENT)[:, None]
     return np.concatenate([(1 - step) * a + step * b for a, b in pairwise(corners)])

@@ -1,14 +1,13 @@
 """Modules of the user's own: their preconditioner against explicit Gauss–Newton matrices, and how well they train."""
 
 import copy
-import warnings
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from pyloca import LOCA, TrustWarning, datasets
+from pyloca import LOCA, datasets
 from pyloca.metrics import stress
 from pyloca.networks import MLP, MLPKernel, ModuleKernel, _kernel, start_like_ours, weights_without_blocks
 from pyloca.networks._start import is_untouched
@@ -470,20 +469,3 @@ def test_your_own_network_is_trained_as_well_as_ours():
     found, expected = (stress(data.X, model.embedding_) for model in (own, ours))
     assert found < 3 * expected
     assert found < 1e-4
-
-
-def test_a_warm_start_is_kept():
-    """The first evaluation of a fitted encoder that is passed again must already be as good as it was left."""
-    data = datasets.mushroom(120, random_state=0)
-    torch.manual_seed(0)
-    options = {"burst_std": data.burst_std, "random_state": 0}
-    given = plain(2, 2, 12)
-    first = LOCA(2, encoder=given, max_iter=300, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        first.fit(data.bursts)
-        trained = first.encoder_.network
-        assert not is_untouched(trained)
-        again = LOCA(2, encoder=trained, max_iter=300, **options).fit(data.bursts)
-    fresh, warm = (model.history_[0]["loss"] for model in (first, again))
-    assert warm < 0.7 * fresh

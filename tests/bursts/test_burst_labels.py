@@ -83,7 +83,7 @@ def test_labels_that_are_given():
         ((label for label in "ab"), ["a", "b"]),
         (np.array(["a", 2], dtype=object), ["a", "2"]),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_ids_are_integers_or_text(ids, expected):
     found = Bursts(np.zeros((2, 3, 1)), ids=ids).ids
@@ -109,7 +109,7 @@ def test_ids_are_integers_or_text(ids, expected):
         ([pd.NaT, 1, 2], r"ids\[0\] is missing"),
         (np.ma.array([1, 2, 3], mask=[0, 0, 1]), r"ids\[2\] is missing"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_ids_that_cannot_be(ids, message):
     for make_them in (
