@@ -6,6 +6,7 @@ the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances
+from pyloca.plots._diagnostics import plot_diagnostics
 from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
@@ -23,7 +24,7 @@ from pyloca.plots._fit import (
     plot_whitening,
 )
 from pyloca.plots._spectrum import plot_alignment
-from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
+from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, Figure, draw_points, in_unit, png, spread_rows, style
 
 __all__ = [
     "COLOURS",
@@ -31,6 +32,7 @@ __all__ = [
     "MOST_AXES",
     "OUTLINE",
     "SEQUENTIAL",
+    "Figure",
     "draw_points",
     "in_unit",
     "plot_agreement",
@@ -38,6 +40,7 @@ __all__ = [
     "plot_burst_std",
     "plot_comparison",
     "plot_component_selection",
+    "plot_diagnostics",
     "plot_distances",
     "plot_ellipses",
     "plot_errors",

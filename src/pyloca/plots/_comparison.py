@@ -6,12 +6,11 @@ import re
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pyloca.metrics import calibrate
-from pyloca.plots._style import COLOURS, draw_points, in_unit, style
+from pyloca.plots._style import COLOURS, Figure, draw_points, in_unit, style
 
 __all__ = ["plot_comparison", "plot_distances"]
 

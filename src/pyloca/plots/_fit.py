@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
@@ -19,9 +18,20 @@ from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
 from pyloca.plots._spectrum import draw_spectrum
-from pyloca.plots._style import COLOURS, SEQUENTIAL, spread_rows, style
+from pyloca.plots._style import COLOURS, SEQUENTIAL, Figure, spread_rows, style
 
-__all__ = ["MOST_AXES", "plot_ellipses", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
+__all__ = [
+    "MOST_AXES",
+    "draw_histogram",
+    "label_log",
+    "log_bins",
+    "plot_ellipses",
+    "plot_errors",
+    "plot_map",
+    "plot_spectrum",
+    "plot_training",
+    "plot_whitening",
+]
 
 Array = NDArray[np.float64]
 
@@ -33,12 +43,14 @@ ELLIPSES, LONGEST = 120, 2.5  # drawn; a stretch beyond is cut
 LABEL_WIDTH = 0.11  # of a stage, as a part of the axis
 
 
-def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figure:
+def plot_map(Z: Array, values: Array | None = None, label: str = "", *, log: bool = False) -> Figure:
     """Every pair of the first four coordinates of Z, coloured by `values`; one coordinate is drawn against them.
 
-    The colours end at the 1 % and 99 % quantiles, so that a few bursts do not take them all.
+    The colours end at the 1 % and 99 % quantiles, so that a few bursts do not take them all. Without `values` all dots
+    have one colour.
     """
-    values = np.asarray(values, dtype=np.float64)
+    plain, label = values is None, label.replace("$", r"\$")  # a name is no formula
+    values = np.zeros(len(Z)) if values is None else np.asarray(values, dtype=np.float64)
     norm = _norm(values, log)
     pairs = list(combinations(range(min(Z.shape[1], MOST_AXES)), 2))
     columns = min(len(pairs), 3) or 1
@@ -55,9 +67,12 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
             axes.set(xlabel=f"$z_{i}$", ylabel=f"$z_{j}$", aspect="equal")
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.yaxis.set_major_locator(MaxNLocator(5))
+        if plain:
+            panels[0].set(**({} if pairs else {"yticks": []}))
+            return figure
         bar = figure.colorbar(drawn, ax=panels.tolist(), extend="both", shrink=0.8, aspect=30)
         if isinstance(norm, LogNorm):
-            _label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
+            label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
         bar.set_label(label)
     return figure
 
@@ -109,14 +124,14 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        bins = _log_bins(usable)
+        bins = log_bins(usable)
         groups = [("all bursts", losses > -np.inf, "blue")]
         if held_out is not None and 0 < len(held_out) < len(losses):
             held = np.isin(np.arange(len(losses)), held_out)
             groups = [("training", ~held, "blue"), ("held out", held, "orange")]
         for name, rows, colour in groups:
             values = shown[rows & (shown > 0)]
-            _draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
+            draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
         if sampled:
             free = k * (k + 1) / 2
             x = np.geomspace(bins[0], bins[-1], 200)
@@ -124,7 +139,7 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
             axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
         axes.set(xscale="log", ylabel="part of the bursts")
-        _label_log(axes.xaxis, bins[0], bins[-1])
+        label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -137,13 +152,13 @@ def plot_errors(errors: Array, label: str) -> Figure:
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        bins = _log_bins(usable)
-        _draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
+        bins = log_bins(usable)
+        draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
         if len(usable):
             middle = float(np.median(usable))
             axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
         axes.set(xscale="log", xlabel=label, ylabel="part of the bursts")
-        _label_log(axes.xaxis, bins[0], bins[-1])
+        label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_ylim(bottom=0)
         axes.legend()
     return figure
@@ -229,13 +244,14 @@ def _draw_values(axes: Axes, x: Array, y: Array, values: Array, norm: Normalize)
     return axes.scatter(x[order], y[order], c=values[order], norm=norm, cmap=SEQUENTIAL, s=size, linewidths=0)
 
 
-def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
+def draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
+    """The part of the values in each bin; those outside are put into the outermost bins."""
     part = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
     axes.stairs(part, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
     axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
 
 
-def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
+def label_log(axis: Axis, low: float | None, high: float | None) -> None:
     """Over less than two decades label 1, 2 and 5 of each; matplotlib would label every digit, one over the other."""
     if low and high and high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -243,7 +259,7 @@ def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _log_bins(values: Array) -> Array:
+def log_bins(values: Array) -> Array:
     """Equal in the logarithm, the more the more values; the outermost 0.1 % fall into the outermost bins."""
     n = int(np.clip(2 * len(values) ** (1 / 3), 12, 60))
     if not len(values):
