@@ -41,7 +41,7 @@ def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str 
         lines = [value] if isinstance(value, str) else value
         text = "<br>".join(escape(line) for line in lines)
         cells.append(
-            f'<tr><th style="{LEFT}">{escape(name)}</th>'
+            f'<tr><th style="{LEFT}; padding-right: 1em">{escape(name)}</th>'
             f'<td style="{LEFT}; white-space: normal; max-width: 44em">{text}</td></tr>'
         )
     caption = f'<caption style="text-align: left; font-weight: bold; white-space: pre-wrap">{escape(title)}</caption>'
@@ -85,14 +85,14 @@ def dots_svg(points: NDArray[np.float64], marked: NDArray[np.bool_], label: str)
         flat = (flat - (low + high) / 2) * (scale if np.isfinite(scale) else 1.0)
         flat = np.round(flat * [1, -1] + [WIDTH / 2, HEIGHT / 2], 1)
     paths = []
-    for rows, colour in ((~marked, DOT), (marked, MARKED)):
+    size = 2 if len(flat) > 500 else 3.5
+    for rows, colour, width in ((~marked, DOT, size), (marked, MARKED, size + 1.5)):
         chosen = flat[rows]
         chosen = chosen[:: -(-len(chosen) // MOST_DOTS) or 1]
         if len(chosen):
             line = "".join(f"M{x:g} {y:g}h0" for x, y in chosen)
-            paths.append(f'<path d="{line}" stroke="{colour}"/>')
-    size = 2 if len(flat) > 500 else 3.5
-    look = f'fill="none" stroke-linecap="round" stroke-width="{size}" stroke-opacity="0.8"'
+            paths.append(f'<path d="{line}" stroke="{colour}" stroke-width="{width}"/>')
+    look = 'fill="none" stroke-linecap="round" stroke-opacity="0.8"'
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" {look}>'
         f"<title>{escape(label)}</title>{''.join(paths)}</svg>"

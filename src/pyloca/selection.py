@@ -77,7 +77,8 @@ class BurstStdEstimate:
             "scale": "that of the known distances"
             if self.known_scale
             else "that of the measurements: coordinates are right up to one factor",
-            "samples": f"{len(self.samples)}, one per {one}; 5 % to 95 % of them: {low:.3g} to {high:.3g}",
+            "samples": f"{len(self.samples)}, one per {one}"
+            + (f"; 5 % to 95 % of them: {low:.3g} to {high:.3g}" if high > low else ""),
         }
         return html_card("Estimate of σ", rows)
 

@@ -65,7 +65,7 @@ def _losses(axes: Axes, losses: Array, suspect: NDArray[np.bool_], floor: float)
         axes.axvline(floor, color=COLOURS["black"], linestyle="--", linewidth=1.2, label="sampling alone, mean")
     _log_axis(axes, bins)
     axes.set(title="Whitening", xlabel="whitening loss")
-    axes.legend(fontsize=8)
+    _add_legend(axes)
 
 
 def _stretches(axes: Axes, stretch: tuple[float, float], sampling: tuple[float, float] | None) -> None:
@@ -97,10 +97,15 @@ def _errors(axes: Axes, errors: Array) -> None:
         axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
     _log_axis(axes, bins)
     axes.set(title="Round trip", xlabel="error / size of the data")
-    axes.legend(fontsize=8)
+    _add_legend(axes)
 
 
 def _log_axis(axes: Axes, bins: Array) -> None:
     axes.set(xscale="log", ylabel="part of the bursts")
     label_log(axes.xaxis, bins[0], bins[-1])
     axes.set_ylim(bottom=0)
+
+
+def _add_legend(axes: Axes) -> None:
+    axes.set_ylim(top=1.35 * axes.get_ylim()[1])  # room for it above the bars
+    axes.legend(fontsize=8, loc="upper left", borderaxespad=0.2)
