@@ -13,7 +13,7 @@ from pyloca._html import dots_svg, html_card
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["fitted_html", "plot_embedding"]
+__all__ = ["feature_label", "fitted_html", "plot_embedding"]
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,8 @@ def feature_label(model: Any, feature: int) -> str:
     """A sensor with its unit: "pressure (Pa)"; "feature 3" when it has no name."""
     names = getattr(model, "feature_names_in_", None)
     name = f"feature {feature}" if names is None else str(names[feature])
-    unit = "" if model.units_ is None else model.units_[feature]
+    units = getattr(model, "units_", None)
+    unit = "" if units is None else units[feature]
     return f"{name} ({unit})" if unit else name
 
 

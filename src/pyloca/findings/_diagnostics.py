@@ -149,7 +149,9 @@ class Diagnostics:
             (
                 "local stretch",
                 f"{_range(self.stretch)} (5 % and 95 % of all directions"
-                + (")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"),
+                + (
+                    ")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"
+                ),
             ),
         ]
         if self.round_trip is not None:

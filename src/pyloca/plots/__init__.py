@@ -24,7 +24,18 @@ from pyloca.plots._fit import (
     plot_whitening,
 )
 from pyloca.plots._spectrum import plot_alignment
-from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, Figure, draw_points, in_unit, png, spread_rows, style
+from pyloca.plots._style import (
+    COLOURS,
+    FLOOR,
+    OUTLINE,
+    SEQUENTIAL,
+    Figure,
+    draw_points,
+    in_unit,
+    png,
+    spread_rows,
+    style,
+)
 
 __all__ = [
     "COLOURS",

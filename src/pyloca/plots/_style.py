@@ -15,7 +15,18 @@ from matplotlib.colors import ListedColormap
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-__all__ = ["COLOURS", "FLOOR", "OUTLINE", "SEQUENTIAL", "Figure", "draw_points", "in_unit", "png", "spread_rows", "style"]
+__all__ = [
+    "COLOURS",
+    "FLOOR",
+    "OUTLINE",
+    "SEQUENTIAL",
+    "Figure",
+    "draw_points",
+    "in_unit",
+    "png",
+    "spread_rows",
+    "style",
+]
 
 Array = NDArray[np.float64]
 
