@@ -48,7 +48,8 @@ def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str 
     table = f"<table>{caption}<tbody>{''.join(cells)}</tbody></table>"
     if not picture:
         return table
-    return f'<div style="display: flex; flex-wrap: wrap; gap: 1.5em; align-items: center">{table}{picture}</div>'
+    grid = "display: grid; grid-template-columns: minmax(0, max-content) auto; justify-content: start"
+    return f'<div style="{grid}; gap: 1.5em; align-items: center"><div>{table}</div>{picture}</div>'
 
 
 def dots_svg(points: NDArray[np.float64], marked: NDArray[np.bool_], label: str) -> str:

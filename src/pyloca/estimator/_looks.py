@@ -44,7 +44,8 @@ def fitted_html(model: Any) -> str:
         sensors = ": " + ", ".join(feature_label(model, i) for i in range(min(SHOWN, dim))) + ", …" * (dim > SHOWN)
     given = "given" if model.burst_std is not None else "not given to LOCA: that of the bursts, or estimated"
     rows: dict[str, list[str]] = {
-        "bursts": [f"N = {n:,}, {len(model.validation_indices_):,} of them held out; {_points(model)}"],
+        "bursts": [f"N = {n:,}, {len(model.validation_indices_):,} of them held out"],
+        "points per burst": [_points(model)],
         "features": [f"D = {dim:,}{sensors}"],
         "dimensions": [f"k = {model.intrinsic_dim_} directions per burst, d = {d} coordinates"],
         "σ": [f"{model.burst_std_:.4g} ({given})"],
@@ -87,9 +88,10 @@ def _points(model: Any) -> str:
     """M, by what sampling leaves of the loss: k (k + 1) / (2 (M − 1)). A model does not keep the counts themselves."""
     floor, k = model.diagnostics_.sampling_floor, model.intrinsic_dim_
     if floor == 0:
-        return "their local geometry is known exactly"
+        return "the local geometry is known exactly"
     points = 1 + k * (k + 1) / (2 * floor)
-    return f"M {'=' if abs(points - round(points)) < 1e-6 else 'about'} {points:.0f} points per burst"
+    which = " (by the held-out bursts)" if len(model.validation_indices_) else ""
+    return f"M {'=' if abs(points - round(points)) < 1e-6 else 'about'} {points:.0f}{which}"
 
 
 def _feature(model: Any, color: Any) -> int:

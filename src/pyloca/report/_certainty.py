@@ -21,7 +21,7 @@ def certainty(found: Found) -> Section:
         "The trust in a burst is the part of held-out measurements that are at least as strange, by their round trip "
         "through the decoder and their distance to the training bursts. For measurements like those of the fit it is "
         f"spread evenly between 0 and 1; {strange:,} of {len(found.trust):,} bursts are below {STRANGE:g}, where "
-        f"{STRANGE * len(found.trust):,.0f} are expected."
+        f"{STRANGE * len(found.trust):.3g} are expected."
     )
     trust = as_figure(
         plot_map(found.Z, found.trust, "trust"),
@@ -55,7 +55,7 @@ def _error_bars(found: Found) -> list[Figure]:
         as_figure(
             plot_map(found.Z, errors, label),
             "Map of the embedded bursts, coloured by their standard error.",
-            "Standard error on the embedding; it is largest at edges and where bursts are few.",
+            "Standard error on the embedding. Where it is large, fits to the two halves of the data disagree.",
         )
     ]
     if found.Z.shape[1] < 2:

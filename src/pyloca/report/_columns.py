@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,20 @@ def as_columns(columns: Columns, n: int) -> dict[str, NDArray[Any]]:
         values = np.asarray(given)
         if values.shape != (n,):
             raise ValueError(f"column {str(name)!r} has shape {values.shape}; expected ({n},), one value per burst.")
-        if values.dtype.kind in "fiu":
-            out[str(name)] = values.astype(np.float64)
+        known = [None if _is_missing(value) else value for value in values]
+        numbers = all(value is None or (isinstance(value, Real) and not isinstance(value, bool)) for value in known)
+        if values.dtype.kind in "fiu" or (values.dtype.kind == "O" and numbers):
+            out[str(name)] = np.array([np.nan if value is None else float(value) for value in known])
         else:
-            out[str(name)] = np.array(["" if value is None or value != value else str(value) for value in values])
+            out[str(name)] = np.array(["" if value is None else str(value) for value in known])
     return out
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is neither equal to itself nor different
+        return True
 
 
 def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]) -> dict[str, NDArray[Any]]:

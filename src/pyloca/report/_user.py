@@ -150,7 +150,7 @@ def _overview(found: Found) -> Section:
     which = "held-out bursts" if found.held_out is not None and len(found.held_out) else "all bursts here"
     rows = [
         ("N, bursts", f"{len(statistics):,}"),
-        ("M, points a burst", counts_words(statistics.counts)),
+        ("M, points per burst", counts_words(statistics.counts)),
         ("D, features", f"{statistics.n_features:,}"),
         ("k, directions that a burst spans", str(statistics.intrinsic_dim)),
         ("d, coordinates", str(model.n_components_)),

@@ -18,15 +18,17 @@ function shade(part) {
 }
 
 /** The legend of a scale from `low` to `high`. */
-function drawGradient(parent, low, high) {
-  make("span", parent, { textContent: number(Number(low.toPrecision(3))) });
+function drawGradient(parent, low, high, log) {
+  const step = 10 ** (Math.floor(Math.log10(high > low ? high - low : Math.abs(low) || 1)) - 2);
+  const rounded = (value) => number(log ? Number(value.toPrecision(2)) : Math.round(value / step) * step);
+  make("span", parent, { textContent: rounded(low) });
   const bar = make("canvas", parent, { width: 160, height: 12 }, { role: "img", "aria-label": "to" });
   const context = bar.getContext("2d");
   for (let x = 0; x < bar.width; x++) {
     context.fillStyle = shade(x / (bar.width - 1));
     context.fillRect(x, 0, 1, bar.height);
   }
-  make("span", parent, { textContent: number(Number(high.toPrecision(3))) });
+  make("span", parent, { textContent: rounded(high) });
 }
 
 function drawLevel(parent, words, fill) {
@@ -50,7 +52,7 @@ function paintNumbers(name, values, log) {
         : shade(high > low ? (axis(Math.max(values[i], log ? low : -Infinity)) - axis(low)) / (axis(high) - axis(low)) : 0.5),
     words: (i) => `${name}: ${Number.isNaN(values[i]) ? "no value" : number(values[i])}`,
     legend: (parent) => {
-      if (usable.length) drawGradient(parent, low, high);
+      if (usable.length) drawGradient(parent, low, high, log);
       if (missing) drawLevel(parent, `no value (${missing})`, colour("line"));
     },
   };
