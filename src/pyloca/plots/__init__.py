@@ -14,6 +14,7 @@ from pyloca.plots._estimates import (
     plot_intrinsic_dim,
     plot_shuffle_test,
 )
+from pyloca.plots._figure import Figure
 from pyloca.plots._fit import (
     MOST_AXES,
     plot_ellipses,
@@ -24,18 +25,7 @@ from pyloca.plots._fit import (
     plot_whitening,
 )
 from pyloca.plots._spectrum import plot_alignment
-from pyloca.plots._style import (
-    COLOURS,
-    FLOOR,
-    OUTLINE,
-    SEQUENTIAL,
-    Figure,
-    draw_points,
-    in_unit,
-    png,
-    spread_rows,
-    style,
-)
+from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
 
 __all__ = [
     "COLOURS",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from matplotlib import figure as plain
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pyloca.metrics import calibrate
-from pyloca.plots._style import COLOURS, Figure, draw_points, in_unit, style
+from pyloca.plots._figure import Figure
+from pyloca.plots._style import COLOURS, draw_points, in_unit, style
 
 __all__ = ["plot_comparison", "plot_distances"]
 
@@ -19,7 +21,9 @@ Array = NDArray[np.float64]
 PAIRS = 5000
 
 
-def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None, random_state: int = 0) -> Figure:
+def plot_distances(
+    X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None, random_state: int = 0
+) -> plain.Figure:
     """Distances in the embedding Z against those in the latent space X for random pairs, with their differences.
 
     Drawn into `axes` where these are given, else into a figure of its own, which is returned.
@@ -53,7 +57,7 @@ def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = No
     inset.set_yticks([])
     inset.spines["left"].set_visible(False)
     figure = axes.get_figure(root=True)
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, plain.Figure)  # the user's own, where axes were given
     return figure
 
 

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from pyloca.plots._fit import draw_histogram, label_log, log_bins
-from pyloca.plots._style import COLOURS, Figure, style
+from pyloca.plots._figure import Figure
+from pyloca.plots._fit import _draw_histogram, _label_log, _log_bins
+from pyloca.plots._style import COLOURS, style
 
 __all__ = ["plot_diagnostics"]
 
@@ -54,8 +55,8 @@ def plot_diagnostics(
 
 def _losses(axes: Axes, losses: Array, suspect: NDArray[np.bool_], floor: float) -> None:
     shown = np.isfinite(losses) & (losses > 0)  # a collapsed burst has an infinite loss
-    bins = log_bins(losses[shown])
-    draw_histogram(axes, losses[shown], bins, COLOURS["blue"], f"{len(losses)} bursts")
+    bins = _log_bins(losses[shown])
+    _draw_histogram(axes, losses[shown], bins, COLOURS["blue"], f"{len(losses)} bursts")
     strange = losses[shown & suspect]
     if len(strange):
         # On the scale of all bursts, so that the bars are parts of those behind them.
@@ -90,8 +91,8 @@ def _stretches(axes: Axes, stretch: tuple[float, float], sampling: tuple[float, 
 
 def _errors(axes: Axes, errors: Array) -> None:
     usable = errors[np.isfinite(errors) & (errors > 0)]
-    bins = log_bins(usable)
-    draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
+    bins = _log_bins(usable)
+    _draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
     if len(usable):
         middle = float(np.median(usable))
         axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
@@ -102,7 +103,7 @@ def _errors(axes: Axes, errors: Array) -> None:
 
 def _log_axis(axes: Axes, bins: Array) -> None:
     axes.set(xscale="log", ylabel="part of the bursts")
-    label_log(axes.xaxis, bins[0], bins[-1])
+    _label_log(axes.xaxis, bins[0], bins[-1])
     axes.set_ylim(bottom=0)
 
 

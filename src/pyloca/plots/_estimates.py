@@ -10,7 +10,8 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from pyloca.plots._style import COLOURS, Figure, style
+from pyloca.plots._figure import Figure
+from pyloca.plots._style import COLOURS, style
 
 __all__ = [
     "plot_agreement",

@@ -17,21 +17,11 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
+from pyloca.plots._figure import Figure
 from pyloca.plots._spectrum import draw_spectrum
-from pyloca.plots._style import COLOURS, SEQUENTIAL, Figure, spread_rows, style
+from pyloca.plots._style import COLOURS, SEQUENTIAL, spread_rows, style
 
-__all__ = [
-    "MOST_AXES",
-    "draw_histogram",
-    "label_log",
-    "log_bins",
-    "plot_ellipses",
-    "plot_errors",
-    "plot_map",
-    "plot_spectrum",
-    "plot_training",
-    "plot_whitening",
-]
+__all__ = ["MOST_AXES", "plot_ellipses", "plot_errors", "plot_map", "plot_spectrum", "plot_training", "plot_whitening"]
 
 Array = NDArray[np.float64]
 
@@ -72,7 +62,7 @@ def plot_map(Z: Array, values: Array | None = None, label: str = "", *, log: boo
             return figure
         bar = figure.colorbar(drawn, ax=panels.tolist(), extend="both", shrink=0.8, aspect=30)
         if isinstance(norm, LogNorm):
-            label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
+            _label_log(bar.ax.yaxis, norm.vmin, norm.vmax)
         bar.set_label(label)
     return figure
 
@@ -124,14 +114,14 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        bins = log_bins(usable)
+        bins = _log_bins(usable)
         groups = [("all bursts", losses > -np.inf, "blue")]
         if held_out is not None and 0 < len(held_out) < len(losses):
             held = np.isin(np.arange(len(losses)), held_out)
             groups = [("training", ~held, "blue"), ("held out", held, "orange")]
         for name, rows, colour in groups:
             values = shown[rows & (shown > 0)]
-            draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
+            _draw_histogram(axes, values, bins, COLOURS[colour], f"{name} ({rows.sum()})")
         if sampled:
             free = k * (k + 1) / 2
             x = np.geomspace(bins[0], bins[-1], 200)
@@ -139,7 +129,7 @@ def plot_whitening(losses: Array, floors: Array, k: int, held_out: NDArray[np.in
             part = chi2.pdf(free * x, free) * free * x * np.log(bins[1] / bins[0])
             axes.plot(x, part, color=COLOURS["black"], linewidth=1.3, label="sampling alone")
         axes.set(xscale="log", ylabel="part of the bursts")
-        label_log(axes.xaxis, bins[0], bins[-1])
+        _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_xlabel("whitening loss / what sampling leaves" if sampled else "whitening loss")
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -152,13 +142,13 @@ def plot_errors(errors: Array, label: str) -> Figure:
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        bins = log_bins(usable)
-        draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
+        bins = _log_bins(usable)
+        _draw_histogram(axes, usable, bins, COLOURS["blue"], "bursts")
         if len(usable):
             middle = float(np.median(usable))
             axes.axvline(middle, color=COLOURS["black"], linestyle="--", linewidth=1.2, label=f"median {middle:.2g}")
         axes.set(xscale="log", xlabel=label, ylabel="part of the bursts")
-        label_log(axes.xaxis, bins[0], bins[-1])
+        _label_log(axes.xaxis, bins[0], bins[-1])
         axes.set_ylim(bottom=0)
         axes.legend()
     return figure
@@ -244,14 +234,13 @@ def _draw_values(axes: Axes, x: Array, y: Array, values: Array, norm: Normalize)
     return axes.scatter(x[order], y[order], c=values[order], norm=norm, cmap=SEQUENTIAL, s=size, linewidths=0)
 
 
-def draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
-    """The part of the values in each bin; those outside are put into the outermost bins."""
+def _draw_histogram(axes: Axes, values: Array, bins: Array, colour: str, label: str) -> None:
     part = np.histogram(np.clip(values, bins[0], bins[-1]), bins)[0] / max(len(values), 1)
     axes.stairs(part, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
     axes.stairs(part, bins, color=colour, linewidth=1.4, label=label)
 
 
-def label_log(axis: Axis, low: float | None, high: float | None) -> None:
+def _label_log(axis: Axis, low: float | None, high: float | None) -> None:
     """Over less than two decades label 1, 2 and 5 of each; matplotlib would label every digit, one over the other."""
     if low and high and high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -259,7 +248,7 @@ def label_log(axis: Axis, low: float | None, high: float | None) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def log_bins(values: Array) -> Array:
+def _log_bins(values: Array) -> Array:
     """Equal in the logarithm, the more the more values; the outermost 0.1 % fall into the outermost bins."""
     n = int(np.clip(2 * len(values) ** (1 / 3), 12, 60))
     if not len(values):

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from pyloca.plots._style import COLOURS, OUTLINE, Figure, draw_points, style
+from pyloca.plots._figure import Figure
+from pyloca.plots._style import COLOURS, OUTLINE, draw_points, style
 
 __all__ = ["draw_spectrum", "plot_alignment"]
 

@@ -9,24 +9,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib import figure as plain
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-__all__ = [
-    "COLOURS",
-    "FLOOR",
-    "OUTLINE",
-    "SEQUENTIAL",
-    "Figure",
-    "draw_points",
-    "in_unit",
-    "png",
-    "spread_rows",
-    "style",
-]
+__all__ = ["COLOURS", "FLOOR", "OUTLINE", "SEQUENTIAL", "draw_points", "in_unit", "png", "spread_rows", "style"]
 
 Array = NDArray[np.float64]
 
@@ -58,13 +47,6 @@ STYLE: Any = {  # Any: the type of a valid key differs between versions of matpl
 }
 
 
-class Figure(plain.Figure):
-    """A matplotlib figure that a notebook shows, also where pyplot was never imported."""
-
-    def _repr_png_(self) -> bytes:
-        return png(self, dpi=100)
-
-
 @contextmanager
 def style() -> Iterator[None]:
     """Use the style of this module inside a ``with``; settings are as before afterwards."""
@@ -74,11 +56,10 @@ def style() -> Iterator[None]:
         yield
 
 
-def png(figure: plain.Figure, dpi: float | None = None) -> bytes:
-    """The figure as the bytes of a PNG file; by default with 200 dots per inch."""
+def png(figure: Figure) -> bytes:
+    """The figure as the bytes of a PNG file."""
     with style(), io.BytesIO() as file:
-        # no version in it: same picture, same bytes
-        figure.savefig(file, format="png", dpi=dpi or STYLE["savefig.dpi"], metadata={"Software": None})
+        figure.savefig(file, format="png", metadata={"Software": None})  # no version in it: same picture, same bytes
         return file.getvalue()
 
 
