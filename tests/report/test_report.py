@@ -422,6 +422,20 @@ def test_the_command_writes_a_page(folder, tmp_path):
     assert "place 7" in html
 
 
+def test_the_command_colours_by_a_file(folder, tmp_path):
+    colours = tmp_path / "shifts.csv"
+    colours.write_text("burst_id,shift,hour\n" + "".join(f"{i},night,{i % 24}\n" for i in range(80)))
+    out = tmp_path / "r.html"
+    done = run("report", folder / "m.safetensors", folder / "bursts.csv", "-o", out, "--color-by", colours)
+    assert done.exit_code == 0, done.output
+    (data, _) = [json.loads(t) for t in Reader(out.read_text("utf-8")).texts["script"] if t.startswith("{")]
+    assert [entry["name"] for entry in data["colours"][:2]] == ["shift", "hour"]
+    assert data["colours"][0]["levels"] == ["night"]
+    colours.write_text("burst_id,shift\nelsewhere,night\n")
+    done = run("report", folder / "m.safetensors", folder / "bursts.csv", "-o", out, "--color-by", colours)
+    assert done.exit_code == 3 and "has none of the bursts" in done.stderr
+
+
 def test_data_that_the_model_cannot_read(folder, tmp_path):
     done = run("report", folder / "m.safetensors", folder / "flat.npy", "-o", tmp_path / "r.html")
     assert done.exit_code == 3
