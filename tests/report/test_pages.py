@@ -399,6 +399,15 @@ def test_the_embedding_is_coloured_by_what_is_chosen(open_page, table_page):
     assert chromium.execute_script(look) == pictures[0]
 
 
+def test_many_sensors_are_coloured_by_what_the_decoder_says(open_page):
+    """Means of so many are too large for a page."""
+    model, means = random_model(500), np.random.RandomState(0).normal(size=(1000, 500))
+    chromium = open_page(play(model, means))
+    choose(chromium, "y3 (decoded)")
+    words = chromium.execute_script("return pyloca[0].colouring.words(7)")
+    assert numbers(words.split(": ")[1])[0] == pytest.approx(model.decode(model.encode(means[7]))[3], rel=1e-4)
+
+
 def test_a_mouse_on_a_burst_reads_its_id_and_value(open_page, table_page, table):
     _, bursts, X = table
     chromium = open_page(table_page)

@@ -27,6 +27,13 @@ class Explorer {
     return `burst ${id}${label ? ` (${label})` : ""}`;
   }
 
+  /** The burst whose dot, one of `places` on the screen, is under the mouse. */
+  tip(places, at) {
+    const [i, away] = nearest(places, at);
+    if (away > NEAR) return "";
+    return this.colouring ? `${this.name(i)}, ${this.colouring.words(i)}` : this.name(i);
+  }
+
   unit(text) {
     return this.data.unit ? `${text} ${this.data.unit}` : text;
   }
@@ -135,7 +142,7 @@ class MeasurementExplorer extends Explorer {
     this.backdrop = new Backdrop();
     const ratio = d === 1 ? 0.5 : d === 2 ? fitting(this.box(), 1) : 1;
     this.addPlane("Embedding", ratio);
-    addTip(this.plane, (at) => this.tip(at));
+    addTip(this.plane, (at) => this.tip(this.points.map((z) => this.frame.toScreen(this.shown(z))), at));
     this.addMeasurement(ratio);
     this.addReadout(
       [["z", "point z"], ["y", "decoded measurement"], ["back", "round trip"], ["trust", "trust"]],
@@ -232,14 +239,6 @@ class MeasurementExplorer extends Explorer {
     this.redraw();
   }
 
-  /** The burst under the mouse. */
-  tip([x, y]) {
-    const places = this.points.map((z) => this.frame.toScreen(this.shown(z)));
-    const [i, away] = nearest(places, [x, y]);
-    if (away > NEAR) return "";
-    return this.colouring ? `${this.name(i)}, ${this.colouring.words(i)}` : this.name(i);
-  }
-
   drawPlane(context, width, height) {
     this.frame = makePlane(this.box(), width, height, 0.1);
     const [x0, y0] = this.frame.fromScreen([6, height - 6]);
@@ -276,6 +275,7 @@ class FloorExplorer extends Explorer {
     this.backdrop = new Backdrop();
     const ratio = fitting(this.box, 1.3);
     this.addPlane("True places", ratio);
+    addTip(this.plane, (at) => this.tip(this.places.map((p) => this.frame.toScreen(p)), at));
     this.addMeasurement(ratio);
     this.addReadout(
       [["place", "true place"], ["found", "place by the encoder"], ["error", "error"], ["y", "measurement"]],

@@ -33,6 +33,7 @@ function makeScatter(parent, data, explorer, update) {
     context.globalAlpha = explorer.strength;
     handle(context, plane.toScreen(flat(scaled(explorer.y))));
     context.globalAlpha = 1;
+    if (three) drawAxes(context, explorer.names, (i) => flat(middle.map((value, j) => value + (i === j))), height);
     if (!three && !data.mixed) drawScale(context, plane, width, height, "");
   });
   if (three) {
@@ -52,6 +53,26 @@ function makeScatter(parent, data, explorer, update) {
   return view;
 }
 
+/** Where the features of a turned cloud point, in its corner. */
+function drawAxes(context, names, direction, height) {
+  const words = names.map(shorten);
+  const [left, bottom] = [40 + widest(context, words), height - 48]; // room on either side, so that it never jumps
+  context.strokeStyle = context.fillStyle = colour("soft");
+  context.lineWidth = 1.5;
+  context.textBaseline = "middle";
+  words.forEach((name, i) => {
+    const [x, y] = direction(i);
+    context.beginPath();
+    context.moveTo(left, bottom);
+    context.lineTo(left + 26 * x, bottom - 26 * y);
+    context.stroke();
+    context.textAlign = x < -0.3 ? "right" : "left";
+    context.fillText(name, left + 30 * x, bottom - 34 * y);
+  });
+}
+
+const shorten = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
+
 /** Any D: a bar a feature, or a line of many, over the range of the data. */
 function makeBars(parent, data, explorer, update, ratio) {
   const named = Boolean(data.names);
@@ -61,7 +82,7 @@ function makeBars(parent, data, explorer, update, ratio) {
   const scaled = data.mixed ? (value, i) => (value - low[i]) / (high[i] - low[i] || 1) : (value) => value;
   const [bottom, top] = data.mixed ? [0, 1] : [Math.min(0, range(low)[0]), Math.max(0, range(high)[1])];
   const many = low.length > BARS;
-  const names = explorer.names.map((name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name));
+  const names = explorer.names.map(shorten);
   const title = `Measurement, ${low.length} features${data.mixed ? ", each over its own range" : ""}`;
   return new View(parent, title, ratio, (context, width, height) => {
     const [left, right, above] = [46, 8, 12];
