@@ -404,7 +404,7 @@ def test_many_sensors_are_coloured_by_what_the_decoder_says(open_page):
     model, means = random_model(500), np.random.RandomState(0).normal(size=(1000, 500))
     chromium = open_page(play(model, means))
     choose(chromium, "y3 (decoded)")
-    words = chromium.execute_script("return pyloca[0].colouring.words(7)")
+    words = chromium.execute_script("return pyloca[0].colouring.words(7)").replace("−", "-")
     assert numbers(words.split(": ")[1])[0] == pytest.approx(model.decode(model.encode(means[7]))[3], rel=1e-4)
 
 
