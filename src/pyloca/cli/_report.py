@@ -21,11 +21,21 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("-o", "--output", type=FILE, required=True, help="Write the page to this .html file.")
 @click.option("--title", help="Heading of the page.  [default: the name of the model's file]")
 @click.option("--labels", type=FILE, help="A text file with the name of each burst, one a line.")
+@click.option(
+    "--color-by", type=FILE, help="A CSV file with burst ids and columns that the page can colour the embedding by."
+)
 @click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 @debug_option
 def report(
-    model: Path, data: str, output: Path, title: str | None, labels: Path | None, burst_id: str, as_json: bool
+    model: Path,
+    data: str,
+    output: Path,
+    title: str | None,
+    labels: Path | None,
+    color_by: Path | None,
+    burst_id: str,
+    as_json: bool,
 ) -> None:
     """A fitted model as one HTML page: its quality in pictures, and the model itself to play with.
 
@@ -35,6 +45,7 @@ def report(
     \b
     Example:
       pyloca report model.safetensors bursts.csv -o report.html
+      pyloca report model.safetensors bursts.csv --color-by shifts.csv -o report.html
     """
     require("jinja2", "report")
     require("matplotlib", "report")
@@ -42,11 +53,12 @@ def report(
     from pyloca._atomic import write_atomically
     from pyloca.cli._tables import read_bursts
     from pyloca.estimator import LOCA
-    from pyloca.report import render, user_report
+    from pyloca.report import read_colours, render, user_report
 
     fitted = LOCA.load(model)
     bursts = read_bursts(data, burst_id)
-    page = user_report(fitted, bursts, labels=_read_labels(labels), name=title or model.stem)
+    colours = None if color_by is None else read_colours(color_by, bursts.ids)
+    page = user_report(fitted, bursts, labels=_read_labels(labels), columns=colours, name=title or model.stem)
     content = render(page).encode()
     write_atomically(output, content)
     for warning in page.warnings:
