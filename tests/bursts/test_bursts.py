@@ -1,6 +1,8 @@
 """Bursts: what they hold, what is refused, how they are sliced, split, read and written."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -454,3 +456,22 @@ def test_a_bad_shape_in_a_file_names_the_file(tmp_path):
 def test_an_array_is_saved_as_bursts(tmp_path):
     points = np.random.RandomState(0).uniform(size=(5, 4, 3))
     np.testing.assert_array_equal(open_bursts(save_bursts(points, tmp_path / "b.csv")).to_array(), points)
+
+
+# -- quick to start ---------------------------------------------------------------------------------------------
+
+ALONE = """
+import sys, types
+from importlib.util import find_spec
+package = types.ModuleType("pyloca")  # its own __init__ may import more
+package.__path__ = find_spec("pyloca").submodule_search_locations
+sys.modules["pyloca"] = package
+import pyloca.bursts
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_the_package_alone_imports_only_numpy():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    heavy = {"sklearn", "scipy", "torch", "tqdm", "pandas", "pyarrow", "h5py"}
+    assert not heavy & set(done.stdout.split())

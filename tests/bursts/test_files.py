@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from pyloca import BurstError, Bursts
-from pyloca.bursts import open_bursts, save_bursts
+from pyloca.bursts import column_names, open_bursts, save_bursts
 
 FORMATS = ["npy", "npz", "csv", "parquet"]
 
@@ -87,7 +87,7 @@ def test_a_table_by_another_name(tmp_path):
         ("burst_id;x\n0;1\n", "there is no column 'burst_id'.*Cells are separated by commas"),
         ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
         ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),
-        ('burst_id,x\n"0,1\n', "is no CSV"),
+        ('burst_id,x\n"0,1\n', "is not valid CSV"),
         ("burst_id,x\n0,\0\n", "line 2 has"),
         ("burst_id,x\n", "the table has no rows"),
         ("burst_id,x\n0,1\n0,1,2\n", "line 3 has 3 cells; line 1 names 2 columns"),
@@ -144,7 +144,7 @@ def test_any_shape_and_dtype_survives(array, tmp_path_factory):
 
 def test_text_that_is_not_utf8(tmp_path):
     (tmp_path / "b.csv").write_bytes("burst_id,größe\n0,1\n".encode("latin-1"))
-    with pytest.raises(BurstError, match=r"no text in UTF-8 .* at byte 11"):
+    with pytest.raises(BurstError, match=r"is not valid UTF-8 .* at byte 11"):
         open_bursts(tmp_path / "b.csv")
 
 
@@ -167,3 +167,113 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow.*pip install 'pyloca\[table\]'"):
         open_bursts(tmp_path / "t.parquet")
+
+
+# -- ids, names and units ---------------------------------------------------------------------------------------
+
+
+def labelled(source, **changes):
+    d = source.n_features
+    names = ["pressure", "température", "U, mean"][:d]
+    options = {"ids": [f"run {i}" for i in range(len(source))], "feature_names": names, "units": {names[0]: "Pa"}}
+    return Bursts(source, **(options | changes))
+
+
+@pytest.mark.parametrize("suffix", FORMATS[1:])
+@pytest.mark.parametrize("source", [equal, ragged])
+@pytest.mark.parametrize("ids", ["text", "integers"])
+def test_labels_are_written_and_read(suffix, source, ids, tmp_path):
+    changes = {} if ids == "text" else {"ids": np.arange(len(source()))[::-1] * 7}
+    bursts = labelled(source(), **changes)
+    found = open_bursts(save_bursts(bursts, tmp_path / f"b.{suffix}"))
+    same(found, bursts)
+    assert found.has_ids
+    assert found.ids.tolist() == bursts.ids.tolist()
+    assert found.feature_names == bursts.feature_names
+    assert found.units == (None if suffix == "csv" else bursts.units)
+
+
+def test_numbers_of_a_part_are_kept(tmp_path):
+    for suffix in FORMATS[1:]:
+        assert open_bursts(save_bursts(equal()[5:9], tmp_path / f"b.{suffix}")).ids.tolist() == [5, 6, 7, 8]
+    assert not open_bursts(save_bursts(equal(), tmp_path / "c.npz")).has_ids
+
+
+def test_npy_says_what_it_cannot_hold(tmp_path):
+    with pytest.warns(UserWarning, match=r"ids, feature names and units are not written. Use \.npz"):
+        save_bursts(labelled(equal()), tmp_path / "b.npy")
+    same(open_bursts(tmp_path / "b.npy"), equal())
+
+
+@pytest.mark.parametrize("suffix", FORMATS[1:])
+def test_a_burst_that_was_chosen_twice_cannot_be_written(suffix, tmp_path):
+    with pytest.raises(BurstError, match="burst 'run 3' was chosen twice"):
+        save_bursts(labelled(equal())[[3, 1, 3]], tmp_path / f"b.{suffix}")
+    again = Bursts(labelled(equal())[[3, 1, 3]], ids=range(3))
+    same(open_bursts(save_bursts(again, tmp_path / f"b.{suffix}")), again)
+
+
+def test_a_feature_cannot_be_called_as_the_ids_are(tmp_path):
+    with pytest.raises(BurstError, match="a feature is called 'burst_id'"):
+        save_bursts(labelled(ragged(), feature_names=["burst_id", "x"], units=None), tmp_path / "b.csv")
+
+
+def test_hdf5_has_labels_too(tmp_path):
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["bursts"] = equal().to_array()
+        file["ids"] = [f"run {i}" for i in range(12)]
+        file["feature_names"], file["units"] = ["p", "T", "U"], ["Pa", "", "mV"]
+    bursts = open_bursts(tmp_path / "b.h5", columns=["U", "p"])
+    assert (bursts.name_of(3), bursts.feature_names, bursts.units) == ("burst 'run 3'", ("U", "p"), ("mV", "Pa"))
+    np.testing.assert_array_equal(bursts.to_array(), equal().to_array()[..., [2, 0]])
+
+
+@pytest.mark.parametrize("suffix", FORMATS[1:])
+def test_features_are_chosen_by_name(suffix, tmp_path):
+    path = save_bursts(labelled(equal()), tmp_path / f"b.{suffix}")
+    for options in ({"columns": ["U, mean", "pressure"]}, {"exclude": ["température"]}):
+        bursts = open_bursts(path, **options)
+        assert set(bursts.feature_names) == {"U, mean", "pressure"}
+        place = bursts.feature_names.index("pressure")
+        np.testing.assert_array_equal(bursts.to_array()[..., place], equal().to_array()[..., 0])
+    with pytest.raises(BurstError, match=r"b\..*there is no column 'x'"):
+        open_bursts(path, columns=["x"])
+    with pytest.raises(ValueError, match="both name"):
+        open_bursts(path, columns=["x"], exclude=["x"])
+    assert set(column_names(path)) - {"burst_id"} == set(labelled(equal()).feature_names)
+
+
+def test_features_without_names_cannot_be_chosen(tmp_path):
+    path = save_bursts(equal(), tmp_path / "b.npy")
+    assert column_names(path) is None
+    for options in ({"columns": ["x"]}, {"exclude": ["x"]}):
+        with pytest.raises(BurstError, match=r"b\.npy: its features have no names"):
+            open_bursts(path, **options)
+
+
+def test_labels_in_a_file_are_checked(tmp_path):
+    points = equal().to_array()
+    for labels, message in [
+        ({"ids": np.array(["a"] * 12)}, "burst 'a' stands twice"),
+        ({"ids": np.arange(5)}, "ids has 5 labels for 12 bursts"),
+        ({"feature_names": np.array(["a", "b"])}, r"feature_names has 2 names \(a, b\)"),
+        ({"units": np.array([1, 2, 3])}, "a unit must be text"),
+    ]:
+        np.savez(tmp_path / "b.npz", bursts=points, **labels)
+        with pytest.raises(BurstError, match=rf"b\.npz: {message}"):
+            open_bursts(tmp_path / "b.npz")
+
+
+def test_the_index_that_pandas_adds_to_a_parquet_file_is_no_measurement(tmp_path):
+    frame = pd.DataFrame({"burst_id": ["a", "a", "b"], "x": [1.0, 2, 3]}, index=[5, 7, 9])
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert open_bursts(tmp_path / "t.parquet").feature_names == ("x",)
+
+
+def test_text_in_a_parquet_file(tmp_path):
+    frame = pd.DataFrame({"burst_id": ["a", "a", "b"], "x": [1.0, 2, 3], "note": ["u", "v", None]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(BurstError, match=r"'note' \(object\).*exclude=\['note'\]"):
+        open_bursts(tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="'note'"):
+        assert open_bursts(tmp_path / "t.parquet", on_text="warn").feature_names == ("x",)

@@ -36,7 +36,7 @@ def covariances(bursts):
 
 
 def test_sigma_and_provenance_travel_with_the_bursts():
-    bursts = from_function(flat, np.random.RandomState(0).uniform(size=(30, 2)), 0.02, 10)
+    bursts = from_function(flat, np.random.RandomState(0).uniform(size=(30, 2)), 0.02, 10, random_state=0)
     assert bursts.burst_std == 0.02
     assert "σ = 0.02" in bursts.provenance
     for other in (bursts[3:9], Bursts(bursts), bursts.split(0.5, 0)[0]):
@@ -49,7 +49,7 @@ def test_sigma_and_provenance_travel_with_the_bursts():
 
 def test_loca_uses_the_sigma_that_the_bursts_know():
     X = np.random.RandomState(0).uniform(size=(100, 2))
-    bursts = from_function(flat, X, 0.02, 60)
+    bursts = from_function(flat, X, 0.02, 60, random_state=0)
     options = {"hidden_layers": (8,), "random_state": 0}
     model = LOCA(2, **options).fit(bursts)
     assert model.burst_std_ == 0.02
@@ -61,10 +61,10 @@ def test_loca_uses_the_sigma_that_the_bursts_know():
 
 
 def test_from_function_has_the_covariance_of_the_instrument():
-    bursts = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    bursts = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=0)
     expected = 0.01 * flat(np.eye(2)).T @ flat(np.eye(2))
     np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=1e-3)
-    again = from_function(flat, np.zeros((400, 2)), 0.1, 50)
+    again = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=0)
     np.testing.assert_array_equal(bursts.to_array(), again.to_array())
     other = from_function(flat, np.zeros((400, 2)), 0.1, 50, random_state=1)
     assert not np.array_equal(bursts.to_array(), other.to_array())
@@ -82,8 +82,21 @@ def test_from_function_has_the_covariance_of_the_instrument():
     ],
 )
 def test_from_function_refuses(change, message):
-    with pytest.raises(BurstError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         from_function(**({"f": flat, "latents": np.zeros((5, 2)), "burst_std": 0.1, "n_points": 10} | change))
+    assert isinstance(caught.value, BurstError) == (not {"burst_std", "n_points"} & set(change))
+
+
+def test_without_a_seed_noise_is_drawn_anew():
+    X = np.zeros((5, 2))
+    image = np.add.outer(np.arange(60.0), np.arange(60.0) ** 2)
+    for build in (
+        lambda: from_function(flat, X, 0.1, 10),
+        lambda: on_manifold(flat, X + 1, 0.1, 10),
+        lambda: from_simulator(brownian, X, 0.1, 10),
+        lambda: from_image_patches(image, X + 30, 8, 0.3),
+    ):
+        assert not np.array_equal(build().to_array(), build().to_array())
 
 
 # -- sensor_array -----------------------------------------------------------------------------------------------
@@ -131,7 +144,7 @@ def sphere_points(n=40):
 
 def test_bursts_on_a_sphere_stay_on_it():
     X = sphere_points()
-    bursts = on_manifold(lambda x: x, X, 0.02, 400)
+    bursts = on_manifold(lambda x: x, X, 0.02, 400, random_state=0)
     np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
     for x, burst in zip(X, bursts, strict=True):
         distance = 2 * np.arccos(np.clip(burst @ x / 4, -1, 1))
@@ -141,7 +154,9 @@ def test_bursts_on_a_sphere_stay_on_it():
 def test_bursts_on_a_surface_of_ones_own():
     """The sphere, given by its projection: two tangents, the same spread."""
     X = sphere_points()
-    bursts = on_manifold(lambda x: x, X, 0.02, 400, surface=lambda x: 2 * x / np.linalg.norm(x, axis=1)[:, None])
+    bursts = on_manifold(
+        lambda x: x, X, 0.02, 400, surface=lambda x: 2 * x / np.linalg.norm(x, axis=1)[:, None], random_state=0
+    )
     np.testing.assert_allclose(np.linalg.norm(bursts.to_array(), axis=2), 2, rtol=1e-9)
     values = np.linalg.eigvalsh(covariances(bursts))
     np.testing.assert_allclose(np.sqrt(values[:, 1:].mean()), 0.02, rtol=0.05)
@@ -161,11 +176,11 @@ def brownian(states, dt, random):
 
 def test_restarts_of_a_simulator():
     states = np.random.RandomState(0).uniform(size=(60, 2))
-    bursts = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5)
+    bursts = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, random_state=0)
     assert bursts.burst_std == pytest.approx(0.05)
     expected = 0.05**2 * flat(np.eye(2)).T @ flat(np.eye(2))
     np.testing.assert_allclose(covariances(bursts).mean(axis=0), expected, atol=2e-4)
-    two = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, n_jobs=2)
+    two = from_simulator(brownian, states, 0.01, 200, observe=flat, diffusion=0.5, n_jobs=2, random_state=0)
     np.testing.assert_array_equal(bursts.to_array(), two.to_array())
     assert from_simulator(brownian, states, 0.01, 5).burst_std is None
 
@@ -176,7 +191,7 @@ def test_a_simulator_that_goes_wrong():
         from_simulator(lambda s, dt, r: s[:1], states, 0.1, 5)
     with pytest.raises(BurstError, match="left the finite numbers in burst 0"):
         from_simulator(lambda s, dt, r: s + np.inf, states, 0.1, 5)
-    with pytest.raises(BurstError, match="dt must be a number > 0"):
+    with pytest.raises(ValueError, match="dt must be a number > 0"):
         from_simulator(brownian, states, 0, 5)
 
 
@@ -199,7 +214,7 @@ def test_windows_of_a_trajectory():
     [({"window": 30}, "a window of 30 steps needs 31"), ({"window": 5, "dt": 1.0}, "both diffusion and dt")],
 )
 def test_windows_that_cannot_be(options, message):
-    with pytest.raises(BurstError, match=message):
+    with pytest.raises(ValueError, match=message):
         from_time_series(np.zeros((20, 2)), **options)
 
 
@@ -253,7 +268,7 @@ def test_a_trembling_camera():
     y, x = np.mgrid[:60, :80]
     image = np.sin(x / 7) + np.cos(y / 5)
     positions = np.random.RandomState(0).uniform(20, 40, size=(15, 2))
-    bursts = from_image_patches(image, positions, 8, 0.3, 100)
+    bursts = from_image_patches(image, positions, 8, 0.3, 100, random_state=0)
     assert (len(bursts), bursts.n_features, bursts.burst_std) == (15, 64, 0.3)
     # along x the picture changes by cos(x/7)/7 a pixel: the tangents of a burst are the picture's derivatives
     statistics = BurstStatistics.from_bursts(bursts, 2)
@@ -276,6 +291,8 @@ def test_neighbours_as_bursts_are_announced_loudly():
     np.testing.assert_array_equal(bursts[7][0], Y[7])
     with pytest.raises(BurstError, match="among 50 points"):
         from_neighbors(Y, 50)
+    with pytest.raises(ValueError, match="n_neighbors must be"):
+        from_neighbors(Y, n_neighbors=1)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "mapping"])
@@ -295,7 +312,7 @@ def test_tables(kind):
         ({"burst_id": [1]}, {}, "there is no column of measurements"),
         ({"burst_id": [1], "x": [1.0]}, {"columns": ["z"]}, "there is no column 'z'"),
         ({"burst_id": [], "x": []}, {}, "no rows"),
-        ({"burst_id": [1], "x": ["word"]}, {}, "column 'x' has dtype"),
+        ({"burst_id": [1], "x": ["word"]}, {}, r"do not hold numbers: 'x' \(<U4\).*exclude=\['x'\]"),
         ({"burst_id": [1, np.nan], "x": [1.0, 2]}, {}, "row 1 has no burst_id"),
     ],
 )
@@ -304,8 +321,93 @@ def test_tables_that_cannot_be(columns, options, message):
         from_table(columns, **options)
 
 
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["b", "a", "b", "a"], ["b", "a"]),
+        ([7, 5, 7, 5], [7, 5]),
+        (pd.array([7, 5, 7, 5], dtype="Int64"), [7, 5]),
+        (pd.Categorical(["b", "a", "b", "a"]), ["b", "a"]),
+        (pa.array(["b", "a", "b", "a"]).dictionary_encode(), ["b", "a"]),
+        (pd.to_datetime(["2021-05-01", "2020-01-01"] * 2).to_numpy("M8[D]"), ["2021-05-01", "2020-01-01"]),
+    ],
+    ids=["text", "integers", "Int64", "categories", "dictionary", "days"],
+)
+def test_ids_of_a_table(ids, expected):
+    columns = {"run": ids, "p": [1.0, 2, 3, 4], "T": [5, 6, 7, 8]}
+    frame = pa.table(columns) if isinstance(ids, pa.Array) else columns
+    bursts = from_table(frame, "run", units={"p": "Pa"})
+    assert (bursts.ids.tolist(), bursts.has_ids) == (expected, True)
+    assert (bursts.feature_names, bursts.units) == (("p", "T"), ("Pa", ""))
+    np.testing.assert_array_equal(bursts[1], [[2, 6], [4, 8]])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["a", None, "b"],
+        ["a", "", "b"],
+        ["a", " ", "b"],
+        [1.0, np.nan, 2.0],
+        np.array(["2020", "NaT", "2021"], dtype="M8[s]"),
+        pd.array([1, None, 2], dtype="Int64"),
+        pd.array(["a", None, "b"], dtype="string"),
+        pd.Categorical(["a", None, "b"]),
+        pa.array(["a", None, "b"]),
+        pa.array(["a", None, "b"]).dictionary_encode(),
+        pa.array([1, None, 2]),
+        np.ma.array([1, 2, 3], mask=[0, 1, 0]),
+    ],
+    ids=repr,
+)
+def test_a_row_without_an_id_is_named(ids):
+    columns = {"run": ids, "x": [1.0, 2, 3]}
+    frame = pa.table(columns) if isinstance(ids, pa.Array) else columns
+    with pytest.raises(BurstError, match=r"^row 1 has no run"):
+        from_table(frame, "run")
+
+
+def test_columns_of_text_are_named_all_at_once():
+    frame = pd.DataFrame({"burst_id": [0, 0], "x": [1.0, 2], "who": ["u", "v"], "on": [True, False]})
+    frame["day"] = pd.to_datetime(["2020-01-01"] * 2)
+    with pytest.raises(BurstError, match=r"'who' .*, 'on' \(bool\), 'day' .*exclude=\['who', 'on', 'day'\]"):
+        from_table(frame)
+    assert from_table(frame, exclude=["who", "on", "day"]).feature_names == ("x",)
+    assert from_table(frame, columns=["x"]).feature_names == ("x",)
+    with pytest.raises(BurstError, match=r"do not hold numbers: 'who'"):
+        from_table(frame, columns=["x", "who"])
+
+
+def test_gaps_in_columns_of_integers_are_nan():
+    """The one pass that reads values refuses NaN by burst and sensor; here nothing is lost or moved."""
+    for x in (pd.array([1, None, 3], dtype="Int64"), pa.array([1, None, 3])):
+        columns = {"burst_id": [0, 0, 0], "x": x}
+        frame = pa.table(columns) if isinstance(x, pa.Array) else pd.DataFrame(columns)
+        np.testing.assert_array_equal(from_table(frame)[0], [[1], [np.nan], [3]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"burst_id": [1, 2], "x": [1.0, 2, 3]}, "column 'burst_id' has 2 rows and column 'x' has 3"),
+        ({"burst_id": [1, 2], "x": np.zeros((2, 2))}, r"column 'x' has shape \(2, 2\)"),
+        ({"burst_id": 1, "x": [1.0]}, r"column 'burst_id' has shape \(\)"),
+        ({"burst_id": [1, 2], "x": np.ma.array([1.0, 2], mask=[0, 1])}, "row 1 of column 'x' is masked"),
+        ({"burst_id": np.array([1, "a"], dtype=object), "x": [1.0, 2]}, r"mixes text and numbers.*astype\(str\)"),
+    ],
+)
+def test_tables_that_are_broken(columns, message):
+    with pytest.raises(BurstError, match=message):
+        from_table(columns)
+
+
+def test_two_columns_of_one_name():
+    with pytest.raises(BurstError, match="two columns have one name: burst_id, x, x"):
+        from_table(pd.DataFrame([[0, 1.0, 2.0]], columns=["burst_id", "x", "x"]))
+
+
 def test_no_builder_speaks_unasked(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        from_simulator(brownian, np.zeros((3, 2)), 0.1, 5)
+        from_simulator(brownian, np.zeros((3, 2)), 0.1, 5, random_state=0)
     assert capsys.readouterr().out == ""

@@ -1,16 +1,21 @@
 """Raw measurements: the container that every other floor reads, where bursts come from, and files."""
 
 from pyloca.bursts._container import Bursts
+from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._dynamics import from_simulator, from_time_series
-from pyloca.bursts._experiments import from_function, on_manifold, sensor_array
-from pyloca.bursts._files import as_bursts, open_bursts, save_bursts
 from pyloca.bursts._images import from_image, from_image_patches
-from pyloca.bursts._points import from_neighbors, from_table
+from pyloca.bursts._instruments import from_function, on_manifold, sensor_array
+from pyloca.bursts._neighbors import from_neighbors
 from pyloca.bursts._split import split_indices
+from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, save_bursts
+from pyloca.bursts._tables import BURST_ID, from_table
 
 __all__ = [
+    "BURST_ID",
     "Bursts",
+    "Table",
     "as_bursts",
+    "column_names",
     "from_function",
     "from_image",
     "from_image_patches",
@@ -20,7 +25,10 @@ __all__ = [
     "from_time_series",
     "on_manifold",
     "open_bursts",
+    "read_csv",
+    "read_table",
     "save_bursts",
     "sensor_array",
     "split_indices",
+    "table_text",
 ]

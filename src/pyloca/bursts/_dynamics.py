@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from tqdm.auto import tqdm
+from numpy.typing import ArrayLike
 
 from pyloca._arguments import check_count, check_real
+from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._experiments import as_points
 from pyloca.errors import BurstError
 
 __all__ = ["from_simulator", "from_time_series"]
 
-Array = NDArray[np.float64]
 Step = Callable[[Array, float, np.random.RandomState], ArrayLike]
 Observation = Callable[[Array], ArrayLike]
 
@@ -32,7 +29,7 @@ def from_simulator(
     observe: Observation | None = None,
     diffusion: float | None = None,
     n_jobs: int = 1,
-    random_state: int = 0,
+    random_state: int | None = None,
     progress: bool | None = None,
 ) -> Bursts:
     """Restart a stochastic simulator `n_points` times from each state and let it run for a time `dt`.
@@ -41,7 +38,7 @@ def from_simulator(
     ----------
     step : callable
         ``step(states, dt, random)``: (n, d) → (n, d), independent runs from each row, with `random` for its noise.
-    states : (N, d)
+    states : array of shape (N, d)
     dt : float
         Short: the drift must not bend the cloud.
     n_points : int
@@ -52,17 +49,41 @@ def from_simulator(
         s in dX = drift dt + s dW, where it is known and the same everywhere; then σ = s √dt.
     n_jobs : int, default=1
         Processes; `step` and `observe` must then be functions of a module. The result does not depend on it.
-    random_state : int, default=0
+    random_state : int, optional
+        Draws the noise; an integer draws the same each time.
     progress : bool, optional
         A progress bar on stderr; None shows it on a terminal.
+
+    Returns
+    -------
+    Bursts
+        N bursts, which know their σ if `diffusion` is given.
+
+    Raises
+    ------
+    BurstError
+        If the simulator returns another shape or leaves the finite numbers.
+    ValueError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> step = lambda states, dt, random: states + np.sqrt(dt) * random.standard_normal(states.shape)
+    >>> from_simulator(step, np.zeros((20, 2)), dt=1e-4, n_points=30, diffusion=1.0)
+    Bursts(N=20, M=30, D=2)
     """
+    from concurrent.futures import ProcessPoolExecutor  # both take a while to import
+
+    from tqdm.auto import tqdm
+
     X = as_points(states, "states")
     check_real("dt", dt)
     check_count("n_points", n_points, 2)
     check_count("n_jobs", n_jobs, 1)
     if diffusion is not None:
         check_real("diffusion", diffusion)
-    seeds = np.random.SeedSequence(random_state).generate_state(len(X))  # one a burst: the same for any n_jobs
+    seeds = np.random.SeedSequence(random_state).generate_state(len(X))  # one per burst: the same for any n_jobs
     jobs = (repeat(step), repeat(observe), X, repeat(float(dt)), repeat(int(n_points)), seeds)
     bar = {"total": len(X), "desc": "restarts", "disable": None if progress is None else not progress}
     if n_jobs == 1:
@@ -79,7 +100,7 @@ def from_simulator(
     return Bursts(
         np.stack(bursts),
         burst_std=sigma,
-        provenance=f"from_simulator: {n_points} restarts a state for dt = {dt:g}; {known}",
+        provenance=f"from_simulator: {n_points} restarts per state for dt = {dt:g}; {known}",
     )
 
 
@@ -109,13 +130,30 @@ def from_time_series(
 
     Parameters
     ----------
-    series : (T, D)
+    series : array of shape (T, D)
     window : int
         Steps in a burst, M.
     stride : int, optional
         Samples between the starts of two windows; None: `window`, so that they do not overlap.
     diffusion, dt : float, optional
         s in dX = drift dt + s dW and the time between samples, where they are known; then σ = s √dt.
+
+    Returns
+    -------
+    Bursts
+
+    Raises
+    ------
+    BurstError
+        If the series is not finite, or too short for one window.
+    ValueError
+        If an argument is wrong, or only one of `diffusion` and `dt` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_time_series(np.cumsum(np.ones((301, 2)), axis=0), window=30)
+    Bursts(N=10, M=30, D=2)
     """
     Y = as_points(series, "series")
     check_count("window", window, 2)
@@ -124,7 +162,7 @@ def from_time_series(
     if len(Y) < window + 1:
         raise BurstError(f"the series has {len(Y)} samples; a window of {window} steps needs {window + 1}.")
     if (diffusion is None) != (dt is None):
-        raise BurstError("σ needs both diffusion and dt; give both or neither.")
+        raise ValueError("σ needs both diffusion and dt; give both or neither.")
     sigma = None
     if diffusion is not None and dt is not None:
         check_real("diffusion", diffusion)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import map_coordinates
-from sklearn.cluster import DBSCAN
+from numpy.typing import ArrayLike
 
 from pyloca._arguments import check_count, check_real
+from pyloca.bursts._arrays import Array, as_points, as_random
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._experiments import as_points, as_random
 from pyloca.errors import BurstError
 
 __all__ = ["from_image", "from_image_patches"]
-
-Array = NDArray[np.float64]
 
 MERGED = 1.6  # a cluster with this many times the pixels of the spots around it is two spots
 FRAGMENT = 0.4  # and with this few it is a speck, or half a spot
@@ -22,12 +18,42 @@ AROUND = 12  # spots that it is compared with
 
 
 def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points: int = 5) -> Bursts:
-    """Dark spots of a grey image (height, width) as bursts of pixel positions (x, y), as in section 7.1 of the paper.
+    """Find dark spots in a grey image; each is a burst of pixel positions (x, y), as in section 7.1 of the paper.
 
-    Pixels below `threshold` are clustered by DBSCAN (`eps` in pixels, `min_points`). Clusters that touch the border are
-    clipped; those that are much larger or smaller than the spots around them are merged spots or specks. They are
-    dropped and counted in ``provenance``. The σ of a spot is not known.
+    Clusters that touch the border are clipped; those that are much larger or smaller than the spots around them are
+    merged spots or specks. They are dropped and counted in ``provenance``.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+    threshold : float
+        Pixels below it are dark.
+    eps : float
+        Pixels that are at most this far apart belong together (DBSCAN).
+    min_points : int
+        Dark pixels within `eps` that make a cluster (DBSCAN).
+
+    Returns
+    -------
+    Bursts
+        One per spot, of unequal length. Their σ is not known.
+
+    Raises
+    ------
+    BurstError
+        If the image is not finite or not grey, or if no spots are found in it.
+    ValueError
+        If `eps` or `min_points` is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, x = np.mgrid[:40, :40]
+    >>> from_image(np.where((x % 10 - 5) ** 2 + (y % 10 - 5) ** 2 < 9, 0.0, 1.0), threshold=0.5)
+    Bursts(N=16, M=25, D=2)
     """
+    from sklearn.cluster import DBSCAN  # takes a while to import
+
     grey = np.asarray(image, dtype=np.float64)
     if grey.ndim != 2 or min(grey.shape) < 3:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
@@ -78,18 +104,49 @@ def from_image_patches(
     jitter: float,
     n_points: int = 20,
     *,
-    random_state: int | np.random.RandomState | None = 0,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Bursts:
-    """A camera that looks at a picture through a window: a burst is what it sees as it trembles about a position.
-
-    `positions` (N, 2) are the window's centres (x, y) in pixels, the latent variables; they tremble by a Gaussian of
-    standard deviation `jitter`, in parts of a pixel too (cubic interpolation). A measurement is the window's
-    window × window grey values.
+    """Look at a picture through a window: a burst is what a camera sees as it trembles about a position.
 
     Neighbouring positions must be nearer to each other than the finest detail in view: otherwise the difference of two
     windows is no step along the picture, and distances come out short. Blur the picture or take more positions. A
     window must have texture in both directions; over a straight edge no camera can tell where along it it is.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+    positions : array of shape (N, 2)
+        Centres (x, y) of the window in pixels: the latent variables.
+    window : int
+        Its side in pixels; a measurement is its window² grey values.
+    jitter : float
+        Standard deviation of the tremor in pixels, σ; in parts of a pixel too (cubic interpolation).
+    n_points : int
+        Measurements per burst, at least 3.
+    random_state : int, RandomState or None
+        Draws the tremor; an integer draws the same each time.
+
+    Returns
+    -------
+    Bursts
+        N bursts that know their σ.
+
+    Raises
+    ------
+    BurstError
+        If the image is not grey, or if a window leaves it.
+    ValueError
+        If another argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, x = np.mgrid[:60, :80]
+    >>> from_image_patches(np.sin(x / 7) + np.cos(y / 5), [[30, 30], [31, 30]], window=8, jitter=0.3)
+    Bursts(N=2, M=20, D=64)
     """
+    from scipy.ndimage import map_coordinates  # takes a while to import
+
     grey = np.asarray(image, dtype=np.float64)
     if grey.ndim != 2:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")

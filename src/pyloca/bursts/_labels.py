@@ -15,6 +15,7 @@ __all__ = [
     "Units",
     "as_labels",
     "burst_name",
+    "check_choice",
     "check_feature_names",
     "check_ids",
     "check_units",
@@ -37,7 +38,7 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
     """Ids of N bursts as an array (N,) of int64 or of text; none is missing and no two are alike."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise BurstError(f"ids must be a sequence of {n_bursts} labels; got {ids!r}.")
-    if np.ndim(ids) != 1 if isinstance(ids, np.ndarray) else False:
+    if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise BurstError(f"ids has shape {np.shape(ids)}; expected ({n_bursts},), one label per burst.")
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if len(values) != n_bursts:
@@ -151,6 +152,44 @@ def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) ->
     if len(out) != n_features:
         raise BurstError(f"units has {len(out)} units and the bursts have D = {n_features} features.")
     return tuple(str(unit) for unit in out) if any(out) else None
+
+
+# -- columns of a table -----------------------------------------------------------------------------------------
+
+
+def check_unique_columns(names: Sequence[str]) -> None:
+    """Refuse a table in which two columns have the same name."""
+    if len(set(names)) < len(names):
+        raise BurstError(f"two columns have one name: {', '.join(names)}.")
+
+
+def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:
+    """Refuse a bare name in place of a sequence, and a column that is both asked for and excluded."""
+    for name, given in (("columns", columns), ("exclude", exclude)):
+        if isinstance(given, str):
+            raise TypeError(f"{name} must be a sequence of names; got {given!r}. Pass [{given!r}].")
+    both = [name for name in columns or () if name in exclude]
+    if both:
+        raise ValueError(f"columns and exclude both name {both[0]!r}.")
+
+
+def choose_columns(
+    names: Sequence[str], label: str, columns: Sequence[str] | None, exclude: Sequence[str]
+) -> list[str]:
+    """The columns of measurements: those asked for, in that order, or all but `label`; without the excluded ones."""
+    check_choice(columns, exclude)
+    missing = [name for name in [*(columns or ()), *exclude] if name not in names]
+    if missing:
+        raise BurstError(
+            f"there is no column {', '.join(map(repr, missing))} in the table; it has {', '.join(names) or 'none'}."
+        )
+    if columns is not None and label in columns:
+        raise BurstError(f"columns names {label!r}, which holds the ids of the bursts and is not a measurement.")
+    chosen = [name for name in names if name != label] if columns is None else list(columns)
+    chosen = [name for name in chosen if name not in exclude]
+    if not chosen:
+        raise BurstError(f"there is no column of measurements beside {label!r}.")
+    return chosen
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca._atomic import write_atomically
-from pyloca.bursts import Bursts, open_bursts
-from pyloca.bursts._csv import Table, read_table, table_text
-from pyloca.bursts._files import BURST_ID, read_csv
+from pyloca.bursts import BURST_ID, Bursts, Table, open_bursts, read_csv, read_table, table_text
 from pyloca.errors import BurstError
 
 __all__ = ["TRUST", "read_bursts", "read_points", "write_points"]

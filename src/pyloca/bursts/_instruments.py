@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pyloca._arguments import check_count, check_real
+from pyloca.bursts._arrays import Array, Measurement, as_points, as_random, measure
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
 
 __all__ = ["from_function", "on_manifold", "sensor_array"]
-
-Array = NDArray[np.float64]
-Measurement = Callable[[Array], ArrayLike]
 
 
 def from_function(
@@ -23,11 +21,34 @@ def from_function(
     burst_std: float,
     n_points: int,
     *,
-    random_state: int | np.random.RandomState | None = 0,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Bursts:
-    """f(x_i + σ Z) with Z standard normal, `n_points` times for each latent x_i: equation (1) of the paper.
+    """Perturb each latent by Gaussian noise and measure: f(x_i + σ Z), equation (1) of the paper.
 
-    `f` maps (n, d) to (n, D) and is called once for each chunk of latents.
+    Parameters
+    ----------
+    f : callable
+        The instrument, (n, d) → (n, D). It is called once.
+    latents : array of shape (N, d)
+        The states x_i.
+    burst_std : float
+        σ, small against the bends of `f`.
+    n_points : int
+        Measurements per burst, at least d + 1.
+    random_state : int, RandomState or None
+        Draws the perturbations; an integer draws the same ones each time.
+
+    Returns
+    -------
+    Bursts
+        N bursts that know their σ.
+
+    Raises
+    ------
+    BurstError
+        If `latents` or what `f` returns are not finite numbers of the right shape.
+    ValueError
+        If another argument is wrong.
 
     Examples
     --------
@@ -56,12 +77,42 @@ def sensor_array(
     stencil: ArrayLike | None = None,
     whiten: bool = False,
 ) -> Bursts:
-    """An array of receivers, carried to each of the positions x_i: f(x_i + s_j).
+    """Carry an array of receivers to each position and measure with all of them: f(x_i + s_j).
 
-    The receivers form a ring of `radius` in the plane, or your own `stencil` of offsets (M, d), which is multiplied by
-    `radius`. Centred, a burst has the covariance of the stencil, which must be σ² I: a ring has σ² = r²/2 · M/(M − 1).
-    A stencil that is longer one way than another is refused; ``whiten=True`` bends it into one that is not, which moves
-    the receivers and so is only for those you can move.
+    Parameters
+    ----------
+    f : callable
+        What a receiver measures at a place, (n, d) → (n, D). It is called once.
+    positions : array of shape (N, d)
+        The places x_i.
+    radius : float
+        Of the ring; a `stencil` is multiplied by it.
+    n_receivers : int
+        Receivers on the ring, at least 3.
+    stencil : array of shape (M, d), optional
+        Offsets s_j of your own receivers, in place of a ring.
+    whiten : bool
+        Whether to bend a stencil that is longer one way than another into one that is not. This moves the receivers, so
+        it is only for those you can move.
+
+    Returns
+    -------
+    Bursts
+        N bursts of M measurements. Their σ is that of the centred stencil; a ring has σ² = r²/2 · M/(M − 1).
+
+    Raises
+    ------
+    BurstError
+        If the stencil does not span all directions, or is longer one way than another and is not to be whitened; if
+        `positions` or what `f` returns are not finite numbers of the right shape.
+    ValueError
+        If `radius` or `n_receivers` is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sensor_array(lambda x: np.c_[x, x[:, 0] * x[:, 1]], np.zeros((20, 2)), radius=0.01, n_receivers=5)
+    Bursts(N=20, M=5, D=3)
     """
     X = as_points(positions, "positions")
     check_real("radius", radius)
@@ -108,12 +159,44 @@ def on_manifold(
     n_points: int,
     *,
     surface: Callable[[Array], Array] | None = None,
-    random_state: int | np.random.RandomState | None = 0,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Bursts:
-    """Bursts in the tangent plane of a curved latent manifold, laid onto it and measured.
+    """Perturb each latent within a curved manifold and measure: steps in its tangent plane, laid onto it.
 
-    Without `surface` the manifold is a sphere about the origin through each latent. `surface` maps points (n, d) near
-    your manifold to the nearest on it; its differences tell the tangent plane.
+    Parameters
+    ----------
+    f : callable
+        The instrument, (n, d) → (n, D). It is called once.
+    latents : array of shape (N, d)
+        States on the manifold.
+    burst_std : float
+        σ, small against the bends of the manifold and of `f`.
+    n_points : int
+        Measurements per burst, at least one more than the manifold has tangents.
+    surface : callable, optional
+        Maps points (n, d) near your manifold to the nearest on it; its differences tell the tangent plane. None: a
+        sphere about the origin through each latent.
+    random_state : int, RandomState or None
+        Draws the perturbations; an integer draws the same ones each time.
+
+    Returns
+    -------
+    Bursts
+        N bursts that know their σ.
+
+    Raises
+    ------
+    BurstError
+        If `surface` does not map to one smooth surface; if `latents` or what `f` returns are not finite numbers of the
+        right shape.
+    ValueError
+        If another argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> on_manifold(lambda x: x[:, :2] / (4 - x[:, 2:]), np.eye(3), burst_std=0.01, n_points=30)
+    Bursts(N=3, M=30, D=2)
     """
     X = as_points(latents, "latents")
     check_real("burst_std", burst_std)
@@ -164,34 +247,3 @@ def _tangents(project: Callable[[Array], Array], X: Array, size: float) -> Array
             "`surface` must map a point to the nearest on one smooth surface."
         )
     return rows[:, : ranks[0]]
-
-
-# -- shared by the builders -------------------------------------------------------------------------------------
-
-
-def measure(f: Measurement, cloud: Array) -> Array:
-    """f on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
-    n, m, d = cloud.shape
-    Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
-    if Y.ndim != 2 or len(Y) != n * m:
-        raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
-    bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
-    if len(bad):
-        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
-    return Y.reshape(n, m, -1)
-
-
-def as_points(points: ArrayLike, name: str) -> Array:
-    """Finite numbers (n, d)."""
-    out = np.asarray(points, dtype=np.float64)
-    if out.ndim != 2 or 0 in out.shape:
-        raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
-    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
-    if len(bad):
-        raise BurstError(f"{name}[{bad[0]}] is not finite.")
-    return out
-
-
-def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
-    """A generator from a seed, or the one that was given."""
-    return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)

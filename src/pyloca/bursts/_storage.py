@@ -1,0 +1,402 @@
+"""Bursts in files: arrays (.npy, .npz), long tables (.csv, .parquet) and HDF5. Nothing here unpickles."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca._atomic import write_atomically
+from pyloca.bursts._container import Bursts
+from pyloca.bursts._csv import Table, csv_header, read_table, table_text
+from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
+from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, text_columns_found
+from pyloca.errors import BurstError
+
+__all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "save_bursts"]
+
+UNIT = b"units"  # key of a unit in the metadata of a Parquet column
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parquet file; it is not a measurement
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a file."""
+
+    burst_id: str
+    columns: Sequence[str] | None
+    exclude: Sequence[str]
+    on_text: OnText
+
+
+def open_bursts(
+    path: str | os.PathLike[str],
+    *,
+    burst_id: str = BURST_ID,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    on_text: OnText = "raise",
+) -> Bursts:
+    """Read bursts from a file, by its suffix.
+
+    ``.npy``
+        (N, M, D), memory-mapped, so that it may be larger than memory.
+    ``.npz``
+        `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
+        `ids` (N), `feature_names` (D) and `units` (D).
+    ``.csv``, ``.parquet``
+        A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
+        are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
+    ``.h5``, ``.hdf5``
+        As .npz. Needs ``pyloca[hdf5]``.
+
+    Parameters
+    ----------
+    path : path
+    burst_id : str
+        Column of a table that names the burst of each row.
+    columns : sequence of str, optional
+        Features to read, by name and in this order; None reads all.
+    exclude : sequence of str
+        Features to leave out, by name.
+    on_text : {"raise", "warn"}
+        What to do about columns of a table that do not hold numbers when no `columns` are asked for: refuse the file,
+        or leave them out with a warning.
+
+    Returns
+    -------
+    Bursts
+        With the ids, names and units that the file holds.
+
+    Raises
+    ------
+    BurstError
+        If the file is missing or damaged; the message names the file, and the line or burst.
+
+    Examples
+    --------
+    >>> open_bursts("runs.csv", burst_id="run", exclude=["t", "operator"])  # doctest: +SKIP
+    Bursts(N=120, M=5..40, D=6)
+    """
+    check_choice(columns, exclude)
+    if on_text not in ("raise", "warn"):
+        raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
+    path = _readable(path)
+    return _naming(path, lambda: READERS[path.suffix.lower()](path, Wanted(burst_id, columns, exclude, on_text)))
+
+
+def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
+    """Names of the columns of a table, or of the features of another file; None when it has none.
+
+    Parameters
+    ----------
+    path : path
+        Of any file that `open_bursts` reads. Of a table only the header is read.
+
+    Returns
+    -------
+    tuple of str, or None
+    """
+    path = _readable(path)
+
+    def header() -> tuple[str, ...] | None:
+        if path.suffix.lower() == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                return tuple(csv_header(file))
+        if path.suffix.lower() == ".parquet":
+            return tuple(_need("pyarrow.parquet", "table").read_schema(path).names)
+        return open_bursts(path).feature_names
+
+    return _naming(path, header)
+
+
+def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]) -> Bursts:
+    """Bursts from whatever holds them: themselves, an array, a list of arrays, or the path to a file.
+
+    Parameters
+    ----------
+    data : Bursts, array of shape (N, M, D), list of arrays of shape (M_i, D), or path
+
+    Returns
+    -------
+    Bursts
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_bursts(np.zeros((3, 4, 2)))
+    Bursts(N=3, M=4, D=2)
+    """
+    return open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
+
+
+def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
+    """Write bursts to .npy (equal lengths), .npz, .csv or .parquet; the file appears whole or not at all.
+
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
+    and .parquet.
+
+    Parameters
+    ----------
+    bursts : Bursts, or what they can be made of
+    path : path
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Raises
+    ------
+    BurstError
+        If the suffix is another one, or if a burst was chosen twice, so that its id is not unique.
+
+    Warns
+    -----
+    UserWarning
+        If ids or names are lost in a .npy file.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in WRITERS:
+        raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
+    buffer = io.BytesIO()
+    WRITERS[path.suffix.lower()](Bursts(bursts), buffer)
+    return write_atomically(path, buffer.getvalue())
+
+
+def _readable(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.suffix.lower() not in READERS:
+        raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
+    if not path.is_file():
+        raise BurstError(f"{path}: {'is a directory; expected a file' if path.is_dir() else 'there is no such file'}.")
+    return path
+
+
+def _naming(path: Path, read: Callable[[], Any]) -> Any:
+    """Errors say which file they are about."""
+    try:
+        return read()
+    except BurstError as error:
+        raise BurstError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    except (ModuleNotFoundError, Warning):
+        raise
+    except Exception as error:  # libraries raise many kinds on garbage; all mean the same to the user
+        reason = "it is another kind of file, or holds Python objects" if "pickle" in str(error) else str(error)
+        raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({reason}).") from error
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------
+
+
+def _read_npy(path: Path, wanted: Wanted) -> Bursts:
+    return _select(Bursts(np.load(path, mmap_mode="r", allow_pickle=False)), wanted)
+
+
+def _read_npz(path: Path, wanted: Wanted) -> Bursts:
+    # opened here, because np.load leaves the file open when it cannot read it
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return _select(_from_named(set(archive), lambda name: archive[name]), wanted)
+
+
+def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
+    h5py = _need("h5py", "hdf5")
+    with h5py.File(path, "r") as file:
+        names = {name for name in file if isinstance(file[name], h5py.Dataset)}
+        return _select(_from_named(names, lambda name: file[name][()]), wanted)
+
+
+def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
+    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units") if name in names}
+    for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
+        described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
+    if "bursts" in names:
+        return Bursts(get("bursts"), **described)
+    if {"points", "offsets"} <= names:
+        return Bursts.from_ragged(get("points"), get("offsets"), **described)
+    listed = ", ".join(sorted(names)) or "nothing"
+    raise BurstError(f"holds {listed}; expected `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1).")
+
+
+def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
+    """The features that are asked for by name."""
+    if wanted.columns is None and not wanted.exclude:
+        return bursts
+    if bursts.feature_names is None:
+        raise BurstError("its features have no names, so none can be chosen by columns= or exclude=.")
+    names = choose_columns(bursts.feature_names, "", wanted.columns, wanted.exclude)
+    places = [bursts.feature_names.index(name) for name in names]
+    units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
+    return bursts._like(_points=bursts._points[..., places], feature_names=tuple(names), units=units)
+
+
+def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
+    np.save(file, bursts.to_array(), allow_pickle=False)
+    if bursts.has_ids or bursts.feature_names is not None:
+        warnings.warn(
+            "a .npy file holds numbers only: ids, feature names and units are not written. Use .npz to keep them.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
+    arrays: dict[str, NDArray[Any]] = {}
+    if bursts.is_ragged:
+        arrays["points"], arrays["offsets"] = bursts.to_ragged()
+    else:
+        arrays["bursts"] = bursts.to_array()
+    if bursts.has_ids or not np.array_equal(bursts.ids, np.arange(len(bursts))):
+        arrays["ids"] = _unique_ids(bursts)
+    if bursts.feature_names is not None:
+        arrays["feature_names"] = np.array(bursts.feature_names)
+    if bursts.units is not None:
+        arrays["units"] = np.array(bursts.units)
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+
+def _read_csv_file(path: Path, wanted: Wanted) -> Bursts:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return read_csv(file, wanted.burst_id, wanted.columns, exclude=wanted.exclude, on_text=wanted.on_text)
+
+
+def read_csv(
+    file: TextIO,
+    burst_id: str = BURST_ID,
+    columns: Sequence[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    on_text: OnText = "raise",
+) -> Bursts:
+    """Read bursts from a long table in CSV with a header line.
+
+    Parameters
+    ----------
+    file : text file
+        Open it with ``newline=""``.
+    burst_id, columns, exclude, on_text
+        As for `open_bursts`.
+
+    Returns
+    -------
+    Bursts
+
+    Raises
+    ------
+    BurstError
+        If the text is not such a table; the message names line, column and cell.
+
+    Examples
+    --------
+    >>> import io
+    >>> bursts = read_csv(io.StringIO("run,p,T\\n7,1.5,20\\n7,1.6,21\\n4,2.5,30\\n"), "run")
+    >>> bursts.ids.tolist(), bursts.feature_names
+    ([7, 4], ('p', 'T'))
+    """
+    table = read_table(file, burst_id, columns, exclude, needed=True)
+    if table.text_columns:
+        text_columns_found(dict.fromkeys(table.text_columns, "text"), on_text)
+    values = dict(zip(table.names, table.values.T, strict=True))
+    ids = _as_integers(np.array(table.labels))
+    out = from_columns({burst_id: ids, **values}, burst_id, None, ())
+    if table.text_columns:
+        out.provenance += f"; left out as text: {', '.join(table.text_columns)}"
+    return out
+
+
+def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:
+    """Text that integers are written as, all of it, as integers; '007' is a name."""
+    try:
+        numbers = labels.astype(np.int64)
+    except (ValueError, OverflowError):
+        return labels
+    return numbers if np.array_equal(numbers.astype(np.str_), labels) else labels
+
+
+def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
+    # its own reader of one file: read_table would look for partitions in the path
+    table = _need("pyarrow.parquet", "table").ParquetFile(path).read()
+    columns = {
+        name: as_array(table[name])
+        for name in table.column_names
+        if not PANDAS_INDEX.fullmatch(name) or name == wanted.burst_id
+    }
+    out = from_columns(columns, wanted.burst_id, wanted.columns, wanted.exclude, None, wanted.on_text)
+    units = [(table.schema.field(name).metadata or {}).get(UNIT, b"").decode() for name in out.feature_names or ()]
+    return Bursts(out, units=units)
+
+
+def _long(bursts: Bursts) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
+    points, _ = bursts.to_ragged()
+    names = list(bursts.feature_names or [f"y{j}" for j in range(bursts.n_features)])
+    if BURST_ID in names:
+        raise BurstError(f"a feature is called {BURST_ID!r}, which is the column of ids; give it another name.")
+    return np.repeat(_unique_ids(bursts), bursts.counts), points, names
+
+
+def _unique_ids(bursts: Bursts) -> NDArray[Any]:
+    ids = bursts.ids
+    double = repeated_at(ids)
+    if double is not None:
+        raise BurstError(
+            f"{burst_name(ids[double])} was chosen twice, and ids in a file must be unique; "
+            "give the bursts others with Bursts(bursts, ids=range(len(bursts)))."
+        )
+    return ids
+
+
+def _write_csv(bursts: Bursts, file: io.BytesIO) -> None:
+    ids, points, names = _long(bursts)
+    file.write(table_text(Table(names, points, [str(label) for label in ids.tolist()]), BURST_ID).encode())
+
+
+def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:
+    parquet, arrow = _need("pyarrow.parquet", "table"), _need("pyarrow", "table")
+    ids, points, names = _long(bursts)
+    units = bursts.units or ("",) * len(names)
+    fields = [
+        arrow.field(name, arrow.float64(), metadata={UNIT: unit.encode()} if unit else None)
+        for name, unit in zip(names, units, strict=True)
+    ]
+    label = arrow.array(ids.tolist(), arrow.int64() if ids.dtype.kind == "i" else arrow.string())
+    schema = arrow.schema([arrow.field(BURST_ID, label.type), *fields])
+    parquet.write_table(arrow.table([label, *points.T.copy()], schema=schema), file)
+
+
+def _need(module: str, extra: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.partition(".")[0]
+        raise ModuleNotFoundError(
+            f"this needs {name}, which is not installed: pip install 'pyloca[{extra}]'"
+        ) from error
+
+
+READERS: dict[str, Callable[[Path, Wanted], Bursts]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_csv_file,
+    ".parquet": _read_parquet,
+    ".h5": _read_hdf5,
+    ".hdf5": _read_hdf5,
+}
+WRITERS: dict[str, Callable[[Bursts, io.BytesIO], None]] = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}

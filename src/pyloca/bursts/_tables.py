@@ -1,0 +1,154 @@
+"""Bursts from long tables, one row per measurement, with a column that says which burst a row belongs to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.bursts._container import Bursts
+from pyloca.bursts._labels import Units, as_labels, check_unique_columns, choose_columns, missing_at
+from pyloca.errors import BurstError
+
+__all__ = ["BURST_ID", "OnText", "as_array", "from_columns", "from_table", "text_columns_found"]
+
+BURST_ID = "burst_id"
+OnText = Literal["raise", "warn"]
+
+
+def from_table(
+    frame: Any,
+    burst_id: str = BURST_ID,
+    columns: Sequence[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    units: Units | None = None,
+) -> Bursts:
+    """Bursts from a long table: rows with the same `burst_id` are a burst, in order of first appearance.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, Arrow table, or mapping of columns
+    burst_id : str
+        Column that names the burst of each row; its values become the ids of the bursts.
+    columns : sequence of str, optional
+        The measurements, in this order. None takes all columns but `burst_id`.
+    exclude : sequence of str
+        Columns that are not measurements.
+    units : mapping from name to unit, or sequence of str, optional
+
+    Returns
+    -------
+    Bursts
+        With ids and feature names.
+
+    Raises
+    ------
+    BurstError
+        If a column is missing or does not hold numbers, if a row has no id, or if columns differ in length.
+
+    Examples
+    --------
+    >>> bursts = from_table({"run": ["b", "b", "a", "a"], "p": [1.0, 1.5, 4.0, 4.5]}, "run", units={"p": "Pa"})
+    >>> bursts.ids.tolist(), bursts.feature_label(0), bursts[1].tolist()
+    (['b', 'a'], 'p (Pa)', [[4.0], [4.5]])
+    """
+    if hasattr(frame, "column_names"):  # Arrow
+        names = list(frame.column_names)
+    else:
+        names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    check_unique_columns([str(name) for name in names])
+    return from_columns({str(name): as_array(frame[name]) for name in names}, burst_id, columns, exclude, units)
+
+
+def as_array(column: Any) -> NDArray[Any]:
+    """A column as an array; a null among numbers becomes NaN."""
+    if np.ma.isMaskedArray(column):
+        return column
+    if hasattr(column, "combine_chunks"):  # Arrow
+        coded = str(column.type).startswith("dictionary")  # whose to_numpy takes a null for the last value
+        return np.asarray(column.to_pylist() if coded else column.to_numpy())
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    numeric = bool(kind) and kind in "fiu"
+    if numeric and hasattr(column, "isna") and column.isna().any():  # pandas' own integers with gaps
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    array = np.asarray(column)
+    return array.astype(kind + "8") if numeric and array.dtype.kind == "O" else array
+
+
+def from_columns(
+    table: Mapping[str, NDArray[Any]],
+    burst_id: str,
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+    units: Units | None = None,
+    on_text: OnText = "raise",
+) -> Bursts:
+    """`from_table` of plain columns."""
+    if burst_id not in table:
+        raise BurstError(f"there is no column {burst_id!r}; the table has {', '.join(table) or 'none'}.")
+    chosen = choose_columns(list(table), burst_id, columns, exclude)
+    for name in [burst_id, *chosen]:
+        if table[name].ndim != 1:
+            raise BurstError(f"column {name!r} has shape {table[name].shape}; expected one value per row.")
+        if len(table[name]) != len(table[burst_id]):
+            raise BurstError(
+                f"column {burst_id!r} has {len(table[burst_id])} rows and column {name!r} has {len(table[name])}."
+            )
+    if len(table[burst_id]) == 0:
+        raise BurstError("the table has no rows.")
+    words = [name for name in chosen if table[name].dtype.kind not in "fiu"]
+    if words:
+        text_columns_found({name: str(table[name].dtype) for name in words}, on_text if columns is None else "raise")
+        chosen = [name for name in chosen if name not in words]
+    if not chosen:
+        raise BurstError(f"there is no column of numbers beside {burst_id!r}.")
+    points = np.stack([_numbers(table[name], name) for name in chosen], axis=1)  # (n, D)
+    labels = _labels(table[burst_id], burst_id)
+    # Rows of a burst mostly stand together: sorting the heads of runs is cheaper than sorting all rows.
+    heads = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
+    _, first, inverse = np.unique(labels[heads], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))  # 0, 1, … in order of appearance
+    burst = np.repeat(rank[inverse], np.diff(np.r_[heads, len(labels)]))  # (n,)
+    if len(heads) > len(first):
+        points = points[np.argsort(burst, kind="stable")]
+    return Bursts.from_ragged(
+        points,
+        np.r_[0, np.cumsum(np.bincount(burst))],
+        ids=labels[heads][np.sort(first)],
+        feature_names=chosen,
+        units=units,
+        provenance=f"from_table: rows by {burst_id}" + (f"; left out as text: {', '.join(words)}" if words else ""),
+    )
+
+
+def text_columns_found(columns: Mapping[str, str], on_text: OnText) -> None:
+    """Say which columns are not numbers (name → what they are), and how to leave them out."""
+    listed = ", ".join(f"{name!r} ({kind})" for name, kind in columns.items())
+    if on_text == "raise":
+        raise BurstError(
+            f"columns that do not hold numbers: {listed}. Leave them out with exclude={list(columns)!r}, "
+            "or name the measurements with columns=[…]."
+        )
+    warnings.warn(f"columns that do not hold numbers are left out: {listed}.", UserWarning, stacklevel=2)
+
+
+def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if np.ma.isMaskedArray(column) and np.ma.getmaskarray(column).any():
+        row = int(np.argmax(np.ma.getmaskarray(column)))
+        raise BurstError(f"row {row} of column {name!r} is masked; remove the row.")
+    return np.asarray(column, dtype=np.float64)
+
+
+def _labels(ids: NDArray[Any], burst_id: str) -> NDArray[Any]:
+    row = missing_at(ids)
+    if row is not None:
+        raise BurstError(f"row {row} has no {burst_id}.")
+    ids = np.asarray(ids)
+    if ids.dtype.kind == "O" and len({isinstance(label, (str, bytes)) for label in ids}) > 1:
+        raise BurstError(f"column {burst_id!r} mixes text and numbers; convert it with astype(str).")
+    return as_labels(ids)
