@@ -15,8 +15,9 @@ from click.testing import CliRunner
 
 import pyloca
 from helpers import HANG, RUN_PYLOCA
-from pyloca import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning, _files, demo
+from pyloca import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning, _atomic
 from pyloca.cli import cli, main, require
+from pyloca.paper import demo
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default", "PYTHONIOENCODING": "utf-8"}
 
@@ -226,7 +227,7 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_files.os, "replace", interrupt)
+    monkeypatch.setattr(_atomic.os, "replace", interrupt)
     result = run("demo", "-o", tmp_path)
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == "Interrupted."
@@ -236,7 +237,7 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
 LONG_DEMO = """
 from dataclasses import replace
 from functools import partial
-from pyloca import demo
+from pyloca.paper import demo
 demo.EXAMPLES = [replace(example, draw=partial(example.draw, n_bursts=1500)) for example in demo.EXAMPLES]
 """
 
