@@ -23,6 +23,7 @@ from benchmarks import (
     rivals_speed,
     sources,
     speed,
+    startup,
     unseen,
 )
 
@@ -30,6 +31,7 @@ COMMANDS = {
     "accuracy": accuracy.run,
     "unseen": unseen.run,
     "speed": speed.run,
+    "startup": startup.run,
     "growth": growth.run,
     "faults": faults.run,
     "coverage": coverage.run,

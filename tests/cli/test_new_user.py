@@ -163,6 +163,9 @@ def test_no_ids_no_time_stamp_no_operator_is_no_obstacle(lab, fitted):
 
 def test_one_row_per_run_and_back_to_the_sensors(lab, fitted):
     folder = lab[0]
+    done = pyloca(folder, "transform", "model.safetensors", "runs.csv", "--bursts")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (folder / "z.csv").read_text()  # every digit
     done = pyloca(folder, "transform", "model.safetensors", "new.csv", "--bursts", "--trust", "-o", "runs_z.csv")
     assert (done.returncode, done.stderr) == (0, "")
     header, ids, _ = read(folder / "runs_z.csv")

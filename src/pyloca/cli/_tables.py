@@ -106,7 +106,7 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
         left_out |= dict.fromkeys(names[constant].tolist(), "constant")
         units = None if bursts.units is None else np.array(bursts.units)[~constant].tolist()
         bursts = Bursts.from_ragged(
-            points[:, ~constant],
+            np.ascontiguousarray(points[:, ~constant]),  # sums depend on the layout, in the last digit
             offsets,
             ids=bursts.ids,
             feature_names=names[~constant].tolist(),
