@@ -66,7 +66,10 @@ def test_labels_that_are_given():
     ("ids", "expected"),
     [
         ([3, 1], [3, 1]),
-        (np.array([3, 1], dtype=np.uint8), [3, 1]),
+        (np.array([3, 1], dtype=np.int8), [3, 1]),
+        (np.array([3, 1], dtype=np.uint64), [3, 1]),
+        (np.array([3, 1], dtype=object), [3, 1]),
+        (np.ma.array([3, 1]), [3, 1]),
         (pd.Index(["a", "b"]), ["a", "b"]),
         (pd.Series([7, 5], index=[4, 9]), [7, 5]),
         ([1, "a"], ["1", "a"]),

@@ -46,15 +46,16 @@ def test_cells_of_columns_that_nobody_asked_for_may_be_anything():
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (TABLE, {"columns": ["note"]}, r"line 2 has 'good' where a number is expected \(column 'note'\)"),
+        (TABLE, {"columns": ["note"]}, r"line 2 has 'good' where a number is expected, in column 'note'"),
         (TABLE, {"columns": ["q", "t", "r"]}, "there is no column 'q', 'r' in the table; it has id, t, p"),
         (TABLE, {"exclude": ["q"]}, "there is no column 'q'"),
         (TABLE, {"columns": ["id"]}, "'id', which holds the ids"),
         (TABLE, {"columns": []}, "no column of measurements beside 'id'"),
         ("id,x\na,word\nb,other\n", {}, "there is no column of numbers, only of text: x"),
-        ("id,x,y\na,1,word\nb,2,3\n", {}, r"line 2 has 'word' where a number is expected \(column 'y'\)"),
-        ("id,x,y\na,1,2\nb,2,3\n\nc,3,\n", {}, r"line 5 has '' where a number is expected \(column 'y'\)"),
-        ("id,x,y\na,1,\nb,2,\n", {}, r"line 2 has '' where a number is expected \(column 'y'\)"),
+        ("id,x,y\na,1,word\nb,2,3\n", {}, r"line 2 has 'word' where a number is expected, in column 'y'"),
+        ("id,x,y\na,1,2\nb,2,3\n\nc,3,\n", {}, r"line 5 has '' where a number is expected, in column 'y'"),
+        ("id,x,y\na,1,\nb,2,\n", {}, r"line 2 has '' where a number is expected, in column 'y'"),
+        (",id,x\n0,a,1\n", {}, r"column 1 has no name in line 1.*to_csv\(index=False\)"),
         ("id,x\na,1_5\nb,2\n", {}, "line 2 has '1_5' where a number"),
         ("id,x\na,0x10\nb,2\n", {}, "line 2 has '0x10' where a number"),
         ("id,x\na,1\nb,2\n ,3\n", {}, "line 4 has no id"),
@@ -84,6 +85,10 @@ def test_quotes_blank_lines_and_ends_of_lines(end):
     table = read(text)
     assert (table.names, table.labels) == (["x, y"], ['a "1"', "b"])
     np.testing.assert_array_equal(table.values, [[1.5], [2]])
+
+
+def test_a_column_without_a_name_can_be_left_out():
+    assert read(",id,x\n0,a,1\n", exclude=[""]).names == read(",id,x\n0,a,1\n", ["x"]).names == ["x"]
 
 
 def test_a_hash_is_no_comment():

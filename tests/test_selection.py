@@ -35,7 +35,11 @@ def test_intrinsic_dimension_of_a_plane(k):
 
 
 def test_intrinsic_dimension_of_the_papers_data():
-    for data in (datasets.mushroom(50, 30), datasets.sphere(30), datasets.wifi(50)):
+    for data in (
+        datasets.mushroom(50, 30, random_state=0),
+        datasets.sphere(30, random_state=0),
+        datasets.wifi(50, random_state=0),
+    ):
         assert estimate_intrinsic_dim(data.bursts) == data.intrinsic_dim
 
 
@@ -51,7 +55,7 @@ def test_burst_std_knows_how_sure_it_is():
 
 
 def test_burst_std_from_known_distances():
-    data = datasets.mushroom(400, 100)
+    data = datasets.mushroom(400, 100, random_state=0)
     pairs = np.random.RandomState(0).randint(400, size=(30, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     distances = np.linalg.norm(data.X[pairs[:, 0]] - data.X[pairs[:, 1]], axis=1)
@@ -117,10 +121,10 @@ def test_confidence_falls_when_the_drop_is_not_clear():
 @pytest.mark.parametrize(
     ("make", "d"),
     [
-        (lambda: datasets.mushroom(400, 50), 2),
-        (lambda: datasets.sphere(100), 3),
+        (lambda: datasets.mushroom(400, 50, random_state=0), 2),
+        (lambda: datasets.sphere(100, random_state=0), 3),
         (lambda: swiss_roll_with_hole(0), 2),
-        (lambda: datasets.wifi(400), 2),
+        (lambda: datasets.wifi(400, random_state=0), 2),
     ],
 )
 def test_the_hint_tells_flat_from_curved(make, d):
@@ -129,7 +133,7 @@ def test_the_hint_tells_flat_from_curved(make, d):
 
 
 def test_three_components_for_a_sphere():
-    data = datasets.sphere(100)
+    data = datasets.sphere(100, random_state=0)
     found = select_n_components(
         data.bursts, burst_std=data.burst_std, candidates=(2, 3, 4), hidden_layers=(20, 20), random_state=0
     )
@@ -143,10 +147,13 @@ def test_three_components_for_a_sphere():
 
 def test_candidates_below_k_are_refused():
     with pytest.raises(BurstError, match="at least k = 2"):
-        select_n_components(datasets.mushroom(100, 20).bursts, candidates=(1, 2))
+        select_n_components(datasets.mushroom(100, 20, random_state=0).bursts, candidates=(1, 2))
 
 
-@pytest.mark.parametrize(("make", "d"), [(lambda: datasets.mushroom(200, 30), 2), (lambda: datasets.sphere(100), 3)])
+@pytest.mark.parametrize(
+    ("make", "d"),
+    [(lambda: datasets.mushroom(200, 30, random_state=0), 2), (lambda: datasets.sphere(100, random_state=0), 3)],
+)
 def test_auto(make, d):
     data = make()
     model = LOCA("auto", burst_std=data.burst_std, hidden_layers=(15,), random_state=0).fit(data.bursts)

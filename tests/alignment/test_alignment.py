@@ -140,13 +140,13 @@ def test_a_swiss_roll_is_unrolled():
 
 
 def test_bursts_of_the_mushroom():
-    data = datasets.mushroom(600, 100)
+    data = datasets.mushroom(600, 100, random_state=0)
     found = align(BurstStatistics.from_bursts(data.bursts, 2), burst_std=data.burst_std)
     assert stress(data.X, found.positions) < 1e-3
 
 
 def test_the_sphere_needs_three_components():
-    data = datasets.sphere(100)
+    data = datasets.sphere(100, random_state=0)
     statistics = BurstStatistics.from_bursts(data.bursts, 2)
     curved, flat = (align(statistics, d, burst_std=data.burst_std) for d in (3, 2))
     assert stress(data.X, curved.positions) < 5e-3

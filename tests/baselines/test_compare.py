@@ -16,7 +16,7 @@ from pyloca.baselines._kernels import Euclidean
 
 
 def test_comparison_with_the_truth():
-    data = datasets.mushroom(n_bursts=250, n_points=50)
+    data = datasets.mushroom(n_bursts=250, n_points=50, random_state=0)
     result = compare(data.bursts, data.X, burst_std=data.burst_std)
     by_name = {score.method: score for score in result.scores}
     assert next(iter(by_name)) == "LOCA" and len(by_name) == 7

@@ -68,7 +68,7 @@ def test_numpys_own_generator_is_left_alone(name):
 
 
 def test_mushroom_has_the_counts_of_the_paper():
-    data = datasets.mushroom()
+    data = datasets.mushroom(random_state=0)
     assert data.bursts.to_array().shape == (2000, 200, 2)
     assert (data.burst_std, data.n_components, data.intrinsic_dim) == (0.01, 2, 2)
     assert 0 <= data.X.min() < 0.01
@@ -76,13 +76,13 @@ def test_mushroom_has_the_counts_of_the_paper():
 
 
 def test_the_mushroom_function():
-    data = datasets.mushroom(12, 5)
+    data = datasets.mushroom(12, 5, random_state=0)
     np.testing.assert_allclose(data.measure(np.array([[0.5, 0.5], [1.0, 2.0]])), [[0.625, -0.375], [9.0, 7.0]])
 
 
 def test_bursts_of_the_mushroom_are_latent_gaussians():
     """f₁ is inverted exactly: x₀ = (y₀ − y₁)/2, x₁ = ∛((y₀ + y₁)/2)."""
-    data = datasets.mushroom(200, 100, 0.02)
+    data = datasets.mushroom(200, 100, 0.02, random_state=0)
     Y = data.bursts.to_array()
     latent = np.stack([(Y[..., 0] - Y[..., 1]) / 2, np.cbrt((Y[..., 0] + Y[..., 1]) / 2)], axis=2)
     step = ((latent - data.X[:, None]) / 0.02).reshape(-1, 2)
@@ -92,7 +92,7 @@ def test_bursts_of_the_mushroom_are_latent_gaussians():
 
 
 def test_frame_has_the_counts_of_the_paper():
-    data = datasets.frame(2000, 20)
+    data = datasets.frame(2000, 20, random_state=0)
     assert data.bursts.to_array().shape == (2000, 20, 2)
     inside = np.all((data.X > 0.1) & (data.X < 0.9), axis=1)
     assert not inside.any()
@@ -103,7 +103,7 @@ def test_frame_has_the_counts_of_the_paper():
 
 
 def test_the_three_test_sets_of_the_frame_lie_where_they_should():
-    data = datasets.frame(100, 5)
+    data = datasets.frame(100, 5, random_state=0)
     area = 1.05**2
     for name, share in {"frame": 0.36, "interpolation": 0.64, "extrapolation": area - 1}.items():
         points = data.tests[name].X
@@ -119,7 +119,7 @@ def test_the_three_test_sets_of_the_frame_lie_where_they_should():
 
 
 def test_the_pairs_of_the_decoder_experiment_face_each_other():
-    extras = datasets.frame(100, 5).extras
+    extras = datasets.frame(100, 5, random_state=0).extras
     starts, ends = extras["interpolation_starts"], extras["interpolation_ends"]
     assert starts.shape == ends.shape == (200, 2)  # 400 points on the inner boundary
     for points in (starts, ends):
@@ -141,7 +141,7 @@ def test_the_smallest_frame_has_as_many_bursts_as_were_asked_for():
 
 
 def test_sphere_has_the_counts_of_the_paper():
-    data = datasets.sphere()
+    data = datasets.sphere(random_state=0)
     assert data.bursts.to_array().shape == (546, 400, 2)
     assert (data.burst_std, data.n_components, data.intrinsic_dim) == (0.01, 3, 2)
     np.testing.assert_allclose(np.linalg.norm(data.X, axis=1), 1, rtol=1e-12)
@@ -151,7 +151,7 @@ def test_sphere_has_the_counts_of_the_paper():
 
 def test_the_cap_is_the_rest_of_the_fibonacci_sphere():
     """Heights 1 − (2 i + 1)/800: below cos(5π/6) = −0.866 lie the last 54, above cos(π/3) = 0.5 the first 200."""
-    data = datasets.sphere(5)
+    data = datasets.sphere(5, random_state=0)
     cap = data.tests["cap"].X
     assert len(cap) == 800 - 200 - 546 == 54
     assert np.all(np.arccos(cap[:, 2]) > 5 * np.pi / 6)
@@ -159,7 +159,7 @@ def test_the_cap_is_the_rest_of_the_fibonacci_sphere():
 
 
 def test_points_of_the_sphere_are_evenly_spread():
-    X = datasets.sphere(5).X
+    X = datasets.sphere(5, random_state=0).X
     distance = np.linalg.norm(X[:, None] - X, axis=2) + 9 * np.eye(len(X))
     nearest = distance.min(axis=1)
     assert nearest.min() > 0.7 * nearest.max()
@@ -167,14 +167,14 @@ def test_points_of_the_sphere_are_evenly_spread():
 
 def test_stereographic_projection():
     """The line from the north pole through x meets the plane of the equator at y."""
-    data = datasets.sphere(5)
+    data = datasets.sphere(5, random_state=0)
     north = np.array([0.0, 0.0, 1.0])
     reached = north + (data.X - north) / (1 - data.X[:, 2:])
     np.testing.assert_allclose(reached, np.c_[data.Y, np.zeros(len(data.Y))], atol=1e-12)
 
 
 def test_bursts_of_the_sphere_are_isotropic_on_it():
-    data = datasets.sphere(400)
+    data = datasets.sphere(400, random_state=0)
     Y = data.bursts.to_array()
     square = np.square(Y).sum(axis=2, keepdims=True)
     points = np.concatenate([2 * Y, square - 1], axis=2) / (square + 1)  # back on the sphere, (N, M, 3)
@@ -190,7 +190,7 @@ def test_bursts_of_the_sphere_are_isotropic_on_it():
 
 
 def test_wifi_has_the_counts_of_the_paper():
-    data = datasets.wifi()
+    data = datasets.wifi(random_state=0)
     assert data.bursts.to_array().shape == (4000, 6, 17)
     assert (data.n_components, data.intrinsic_dim) == (2, 2)
     assert data.burst_std**2 == pytest.approx(0.25 / 2 * 6 / 5)
@@ -200,7 +200,7 @@ def test_wifi_has_the_counts_of_the_paper():
 
 
 def test_signals_fall_with_the_distance():
-    data = datasets.wifi(20)
+    data = datasets.wifi(20, random_state=0)
     transmitters = data.extras["transmitters"]
     np.testing.assert_allclose(np.diag(data.measure(transmitters)), 1)
     away = transmitters[:1] + np.array([600.0, 0.0])
@@ -209,13 +209,13 @@ def test_signals_fall_with_the_distance():
 
 def test_a_ring_has_exactly_the_covariance_it_claims():
     """Six receivers every π/3 have covariance r²/2 · M/(M − 1) I; what is left is the curvature of the signals."""
-    covariances = latent_covariances(datasets.wifi(300))
+    covariances = latent_covariances(datasets.wifi(300, random_state=0))
     np.testing.assert_allclose(covariances, np.tile(np.eye(2), (300, 1, 1)), atol=5e-3)
 
 
 @pytest.mark.parametrize(("receivers", "radius"), [(3, 0.5), (5, 0.25), (12, 1.0)])
 def test_other_rings(receivers, radius):
-    data = datasets.wifi(50, receivers, radius)
+    data = datasets.wifi(50, receivers, radius, random_state=0)
     assert data.bursts.counts.tolist() == [receivers] * 50
     np.testing.assert_allclose(latent_covariances(data), np.tile(np.eye(2), (50, 1, 1)), atol=0.02)
 
@@ -245,7 +245,7 @@ def test_the_floor_is_connected_and_fills_600_by_1000():
 
 
 def test_the_floor_is_far_from_convex():
-    X = datasets.wifi(400).X
+    X = datasets.wifi(400, random_state=0).X
     middle = (X[:, None] + X) / 2
     inside = np.zeros(middle.shape[:2], dtype=bool)
     for left, bottom, right, top in FLOOR_PLAN:
@@ -254,7 +254,7 @@ def test_the_floor_is_far_from_convex():
 
 
 def test_receivers_are_uniform_on_the_floor():
-    X = datasets.wifi(20_000, 3).X
+    X = datasets.wifi(20_000, 3, random_state=0).X
     low, high = FLOOR_PLAN[:, :2], FLOOR_PLAN[:, 2:]
     inside = np.all((X[:, None] >= low) & (X[:, None] <= high), axis=2)
     assert inside.any(axis=1).all()
@@ -288,7 +288,7 @@ def test_the_picture_of_the_sheet_is_far_from_a_grid(seed):
 
 @pytest.mark.parametrize("name", ["muller_brown", "double_well"])
 def test_restarts_have_the_covariance_of_the_diffusion(name):
-    data = getattr(datasets, name)(50, 400)
+    data = getattr(datasets, name)(50, 400, random_state=0)
     assert data.bursts.burst_std == data.burst_std
     jacobians = numerical_jacobians(data.measure, data.X)
     for i in (0, 20, 40):
@@ -303,3 +303,9 @@ def test_forces_are_minus_the_gradient():
     potential = _landscapes.muller_brown_potential
     slope = np.stack([(potential(x + step * e) - potential(x - step * e)) / (2 * step) for e in np.eye(2)], axis=1)
     np.testing.assert_allclose(_landscapes.muller_brown_force(x), -slope, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi", "double_well", "muller_brown"])
+def test_without_a_seed_data_are_drawn_anew(name):
+    make = getattr(datasets, name)
+    assert not np.array_equal(make(20).bursts.to_array(), make(20).bursts.to_array())

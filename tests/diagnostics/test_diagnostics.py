@@ -56,7 +56,7 @@ def small_fit(data, seed=0, **parameters):
 
 @pytest.fixture(scope="module")
 def mushroom():
-    data = datasets.mushroom(400, 50)
+    data = datasets.mushroom(400, 50, random_state=0)
     return data, small_fit(data)
 
 

@@ -54,7 +54,7 @@ def test_a_dead_channel_does_not_change_k():
 
 @pytest.mark.parametrize("name", ["mushroom", "frame", "sphere", "wifi"])
 def test_k_of_the_papers_data(name):
-    data = getattr(datasets, name)()
+    data = getattr(datasets, name)(random_state=0)
     assert BurstStatistics.from_bursts(data.bursts).intrinsic_dim == data.intrinsic_dim
 
 

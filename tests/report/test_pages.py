@@ -84,7 +84,7 @@ def network(chromium, *kinds):
 @pytest.fixture(scope="module")
 def mushroom():
     """A real fit, small."""
-    data = datasets.mushroom(n_bursts=300, n_points=30)
+    data = datasets.mushroom(n_bursts=300, n_points=30, random_state=0)
     model = LOCA(n_components=2, burst_std=data.burst_std, hidden_layers=(20, 20), random_state=0)
     return model.fit(data.bursts), data
 

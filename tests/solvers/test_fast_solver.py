@@ -29,7 +29,7 @@ from pyloca.solvers import _descent
 @pytest.fixture(scope="module")
 def mushroom_fit():
     """One fit with every default, which several tests look at."""
-    data = datasets.mushroom(200, 30)
+    data = datasets.mushroom(200, 30, random_state=0)
     return data, LOCA(2, burst_std=data.burst_std, random_state=0).fit(data.bursts)
 
 

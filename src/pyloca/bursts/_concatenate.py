@@ -60,7 +60,7 @@ def _check_features(parts: Sequence[Bursts], labels: list[str]) -> None:
     for part, label in zip(parts, labels, strict=True):
         if part.n_features != first.n_features:
             raise BurstError(f"{label} has D = {part.n_features} features and {labels[0]} has {first.n_features}.")
-        if (part.scale is None) != (first.scale is None) or not np.array_equal(_or_ones(part), _or_ones(first)):
+        if not np.array_equal(_or_ones(part), _or_ones(first)):
             raise BurstError(f"{label} and {labels[0]} are scaled differently; concatenate first, then scale.")
         for kind, mine, theirs, other in (
             ("the feature", part.feature_names, parts[named].feature_names, labels[named]),

@@ -46,6 +46,14 @@ class Bursts:
     ValueError
         If `burst_std` is not a number > 0.
 
+    Attributes
+    ----------
+    has_ids : bool
+        Whether ids were given; else the bursts have numbers.
+    feature_names, units : tuple of str, or None
+    burst_std : float or None
+    provenance : str
+
     Notes
     -----
     Indexing with an integer gives one burst, an array (M_i, D) in float64; indexing with a slice, a mask or an integer

@@ -108,12 +108,18 @@ def csv_header(file: TextIO) -> list[str]:
 
 
 def _read(text: str, label: str, columns: Sequence[str] | None, exclude: Sequence[str], needed: bool) -> Table:
-    file = io.StringIO(text, newline="")
+    file = io.StringIO(text, newline="" if "\r" in text else "\n")  # alike without "\r", and the latter is faster
     names = csv_header(file)
     if needed and label not in names:
         hint = " Cells are separated by commas." if len(names) == 1 else ""
         raise BurstError(f"there is no column {label!r}; line 1 names {', '.join(names)}.{hint}")
     chosen = choose_columns(names, label, columns, exclude)
+    if "" in chosen:
+        raise BurstError(
+            f"column {names.index('') + 1} has no name in line 1. If it is the index of a pandas frame, write the "
+            "table with to_csv(index=False); else leave it out with exclude=[''], or name the measurements with "
+            "columns=[…]."
+        )
     if not text[file.tell() :].strip():
         raise BurstError("the table has no rows.")
     wanted = [names.index(name) for name in chosen]
@@ -195,7 +201,8 @@ def _slow(text: str, names: list[str], wanted: list[int], place: int | None, lab
         for j in numeric:
             if not _is_number(cells[j]):
                 raise BurstError(
-                    f"line {numbers[i]} has {cells[j]!r} where a number is expected (column {names[j]!r})."
+                    f"line {numbers[i]} has {cells[j]!r} where a number is expected, in column {names[j]!r}. "
+                    "Correct it, or leave the column out if it is not a measurement."
                 )
             values[i, j] = float(cells[j])
     return values, None if place is None else [cells[place].strip() for cells in rows], words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -58,15 +59,18 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
 
 def missing_at(values: Labels) -> int | None:
     """Position of the first label that is none: None, NaN, NaT, masked, or empty text."""
-    if isinstance(values, np.ndarray):
-        if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-            return int(np.argmax(np.ma.getmaskarray(values)))
-        if values.dtype.kind in "iub":
-            return None
-        if values.dtype.kind in "fcmM":
-            bad = ~np.isfinite(values)
-            return int(np.argmax(bad)) if bad.any() else None
-    return next((place for place, value in enumerate(values) if _is_missing(value)), None)
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        bad = np.ma.getmaskarray(values)
+    elif kind and kind in "iub":
+        return None
+    elif kind and kind in "fcmM":
+        bad = ~np.isfinite(values)
+    elif kind == "U":
+        bad = np.strings.str_len(np.strings.strip(values)) == 0
+    else:
+        bad = np.array([_is_missing(value) for value in values], dtype=bool)
+    return int(np.argmax(bad)) if bad.any() else None
 
 
 def _is_missing(value: Any) -> bool:
@@ -82,21 +86,12 @@ def _is_missing(value: Any) -> bool:
 
 def as_labels(values: Labels) -> NDArray[Any]:
     """Labels as int64 when all are integers, else as text (``str`` of each): neither needs pickle in a file."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
-        return np.array(values)
-    if not all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in _kinds(values)):
-        return np.array([_text(value) for value in values], dtype=np.str_)
-    try:
-        return np.array([int(value) for value in values] if not isinstance(values, np.ndarray) else values).astype(
-            np.int64, casting="safe"
-        )
-    except (TypeError, OverflowError):  # larger than int64
-        return np.array([str(value) for value in values], dtype=np.str_)
-
-
-def _kinds(values: Labels) -> Iterable[Any]:
-    """One value of each kind suffices for a plain array."""
-    return values[:1] if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iU":
+        return np.array(values, dtype=np.int64 if values.dtype.kind == "i" else None)
+    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+        with suppress(OverflowError):  # what is larger than int64 becomes text
+            return np.array([int(value) for value in values], dtype=np.int64)
+    return np.array([_text(value) for value in values], dtype=np.str_)
 
 
 def _text(value: Any) -> str:

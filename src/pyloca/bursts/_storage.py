@@ -84,8 +84,13 @@ def open_bursts(
 
     Examples
     --------
-    >>> open_bursts("runs.csv", burst_id="run", exclude=["t", "operator"])  # doctest: +SKIP
-    Bursts(N=120, M=5..40, D=6)
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "runs.csv")
+    ...     _ = path.write_text("run,p,operator\\n7,1.5,Ann\\n7,1.6,Ann\\n4,2.5,Bo\\n")
+    ...     open_bursts(path, burst_id="run", exclude=["operator"])
+    Bursts(N=2, M=1..2, D=1)
     """
     check_choice(columns, exclude)
     if on_text not in ("raise", "warn"):
@@ -105,6 +110,16 @@ def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     Returns
     -------
     tuple of str, or None
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "runs.csv")
+    ...     _ = path.write_text("run,p,T\\n7,1.5,20\\n")
+    ...     column_names(path)
+    ('run', 'p', 'T')
     """
     path = _readable(path)
 
@@ -164,6 +179,17 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     -----
     UserWarning
         If ids or names are lost in a .npy file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> bursts = Bursts(np.zeros((2, 3, 1)), ids=["a", "b"], feature_names=["p"], units=["Pa"])
+    >>> with TemporaryDirectory() as folder:
+    ...     again = open_bursts(save_bursts(bursts, Path(folder, "bursts.npz")))
+    >>> again.ids.tolist(), again.feature_label(0)
+    (['a', 'b'], 'p (Pa)')
     """
     path = Path(path)
     if path.suffix.lower() not in WRITERS:
@@ -310,11 +336,9 @@ def read_csv(
     if table.text_columns:
         text_columns_found(dict.fromkeys(table.text_columns, "text"), on_text)
     values = dict(zip(table.names, table.values.T, strict=True))
-    ids = _as_integers(np.array(table.labels))
-    out = from_columns({burst_id: ids, **values}, burst_id, None, ())
-    if table.text_columns:
-        out.provenance += f"; left out as text: {', '.join(table.text_columns)}"
-    return out
+    out = from_columns({burst_id: np.array(table.labels), **values}, burst_id, None, ())
+    left_out = f"; left out as text: {', '.join(table.text_columns)}" if table.text_columns else ""
+    return Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:

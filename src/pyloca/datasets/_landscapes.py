@@ -42,7 +42,12 @@ def double_well_force(x: Array) -> Array:
 
 
 def muller_brown(
-    n_bursts: int = 1000, n_points: int = 100, diffusion: float = 5.0, dt: float = 1e-5, *, random_state: int = 0
+    n_bursts: int = 1000,
+    n_points: int = 100,
+    diffusion: float = 5.0,
+    dt: float = 1e-5,
+    *,
+    random_state: int | None = None,
 ) -> Dataset:
     """Restarts in the Müller–Brown potential, where V < 0, seen through a smooth map into R¹⁰."""
     random = np.random.RandomState(random_state)
@@ -52,7 +57,12 @@ def muller_brown(
 
 
 def double_well(
-    n_bursts: int = 1000, n_points: int = 100, diffusion: float = 1.0, dt: float = 4e-4, *, random_state: int = 0
+    n_bursts: int = 1000,
+    n_points: int = 100,
+    diffusion: float = 1.0,
+    dt: float = 4e-4,
+    *,
+    random_state: int | None = None,
 ) -> Dataset:
     """Restarts in a double well, uniform over both basins and the barrier, seen through a smooth map into R¹⁰."""
     random = np.random.RandomState(random_state)

@@ -20,7 +20,9 @@ def f1(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([x[:, 0] + cube, -x[:, 0] + cube], axis=1)
 
 
-def mushroom(n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01, *, random_state: int = 0) -> Dataset:
+def mushroom(
+    n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01, *, random_state: int | None = None
+) -> Dataset:
     """The unit square through f₁: the mushroom of section 6.1."""
     random = np.random.RandomState(random_state)
     X = random.uniform(size=(n_bursts, 2))
@@ -29,7 +31,12 @@ def mushroom(n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01,
 
 
 def frame(
-    n_bursts: int = 2000, n_points: int = 200, burst_std: float = 0.01, n_test: int = 20_000, *, random_state: int = 0
+    n_bursts: int = 2000,
+    n_points: int = 200,
+    burst_std: float = 0.01,
+    n_test: int = 20_000,
+    *,
+    random_state: int | None = None,
 ) -> Dataset:
     """[0, 1]² without [0.1, 0.9]², through f₁ (section 6.2).
 

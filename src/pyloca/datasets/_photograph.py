@@ -47,7 +47,7 @@ class Photograph:
     burst_std: float
 
 
-def bent_sheet(size: int = 1000, *, random_state: int = 0) -> Photograph:
+def bent_sheet(size: int = 1000, *, random_state: int | None = None) -> Photograph:
     """A sheet with 50 × 50 spots, bent without stretching and photographed from above.
 
     The bend is a cylinder over a random smooth curve in a random direction, steep up to some 40 degrees; the camera has

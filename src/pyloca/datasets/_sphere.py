@@ -19,7 +19,7 @@ def stereographic(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return x[:, :2] / (1 - x[:, 2:])
 
 
-def sphere(n_points: int = 400, burst_std: float = 0.01, *, random_state: int = 0) -> Dataset:
+def sphere(n_points: int = 400, burst_std: float = 0.01, *, random_state: int | None = None) -> Dataset:
     """The strip π/3 < α < 5π/6 of a Fibonacci sphere; `tests` has the unseen "cap" α > 5π/6."""
     random = np.random.RandomState(random_state)
     grid = _fibonacci(FIBONACCI_POINTS)

@@ -42,7 +42,12 @@ def signals(x: NDArray[np.float64], transmitters: NDArray[np.float64]) -> NDArra
 
 
 def wifi(
-    n_bursts: int = 4000, n_receivers: int = 6, radius: float = 0.5, n_transmitters: int = 17, *, random_state: int = 0
+    n_bursts: int = 4000,
+    n_receivers: int = 6,
+    radius: float = 0.5,
+    n_transmitters: int = 17,
+    *,
+    random_state: int | None = None,
 ) -> Dataset:
     """A ring of receivers at each of `n_bursts` places of a non-convex floor; latents are in pixels.
 
