@@ -135,6 +135,29 @@ def test_coordinates_are_found_by_name(folder):
     assert run("inverse", model, "-", stdin="run,u,v\nr1,0.1,0.2\n").stdout == plain.stdout
 
 
+def test_a_time_stamp_is_pointed_at(folder, tmp_path):
+    """It is a column of numbers like any other, but no sensor grows from the first row to the last."""
+    table = write(tmp_path / "t.csv", ("run", "t", "a", "b", "c"))
+    done = run("inspect", table, "--burst-id", "run")
+    assert "'t' grows from row to row, as a time stamp or a counter does" in done.stderr
+    assert "--exclude t." in done.stderr
+    assert run("inspect", table, "--burst-id", "run", "--exclude", "t").stderr == ""
+
+
+def test_the_column_of_ids_is_asked_for(folder):
+    for data, stdin in ((folder / "runs.csv", None), ("-", (folder / "runs.csv").read_text())):
+        done = run("fit", data, "--json", stdin=stdin)
+        assert done.exit_code == 3
+        assert "there is no column 'burst_id'; the table has run, a, b, c, note, gain." in done.stderr
+        assert "--burst-id NAME" in done.stderr
+
+
+def test_other_tables_are_not_coordinates(folder):
+    done = run("inverse", folder / "m.safetensors", folder / "runs.csv")
+    assert done.exit_code == 3
+    assert "there is no column z0, z1, and a, b, c, gain cannot be 2 coordinates." in done.stderr
+
+
 def test_a_name_with_a_comma_stands_in_quotes(folder, tmp_path):
     text = (folder / "runs.csv").read_text().replace("run,a,b,c,", 'run,"a, left",b,c,', 1)
     done = run("fit", "-", "--burst-id", "run", "--columns", '"a, left",b,c', "--json", *SMALL, stdin=text)

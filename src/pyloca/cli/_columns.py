@@ -65,4 +65,4 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
 def some(names: list[str]) -> str:
     """Names for a message, not too many."""
     more = f", … ({len(names)} in all)" if len(names) > MOST else ""
-    return ", ".join(names[:MOST]) + more
+    return ", ".join(name or "(no name)" for name in names[:MOST]) + more

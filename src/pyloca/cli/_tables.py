@@ -52,6 +52,7 @@ Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
 BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts and no rows
+ROWS = 50  # fewer may be in order by chance or because somebody sorted them
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -92,13 +93,20 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
     """Bursts to fit, and what was left out of a table because it cannot tell anything: name → why."""
     source = _source(data)
     burst_id = columns.burst_id or BURST_ID
+    header = _header(source) if is_table(data) else None
+    if header and burst_id not in header:
+        raise BurstError(
+            f"{_name(source)}: there is no column '{burst_id}'; the table has {', '.join(header)}. "
+            "Say which of them names the burst of a row: --burst-id NAME."
+        )
     bursts = _bursts(source, burst_id, columns.names, columns.exclude)
-    if not is_table(data) or columns.names is not None:
+    if header is None or columns.names is not None:
         return bursts, {}
     names = np.array(bursts.feature_names)
     expected = {burst_id, *columns.exclude, *names}
-    left_out = {name: "text" for name in _header(source) or () if name not in expected}
+    left_out = {name: "text" for name in header if name not in expected}
     points, offsets = bursts.to_ragged()
+    _say_clocks(points, names.tolist())
     constant = (points == points[0]).all(axis=0)  # (D,)
     if constant.any():
         if constant.all():
@@ -114,6 +122,20 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
             provenance=f"{bursts.provenance}; left out as constant: {', '.join(names[constant])}",
         )
     return bursts, left_out
+
+
+def _say_clocks(points: Array, names: list[str]) -> None:
+    """Name columns that grow from the first row of a file to the last: no sensor does, over ROWS rows and more."""
+    if len(points) < ROWS:
+        return
+    growing = (np.diff(points, axis=0) >= 0).all(axis=0) & (points[0] < points[-1])
+    for name, grows in zip(names, growing, strict=True):
+        if grows:
+            click.echo(
+                f"'{name}' grows from row to row, as a time stamp or a counter does; if it is one, "
+                f"leave it out: --exclude {name}.",
+                err=True,
+            )
 
 
 def say_left_out(left_out: dict[str, str]) -> None:
@@ -182,6 +204,10 @@ def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, L
         chosen = names if any(name in header for name in names) else None
         exclude = [TRUST] if chosen is None and TRUST in header else []  # said of a point, and no part of it
         table = _read_rows(source, burst_id, chosen, exclude, needed=columns.burst_id is not None)
+        if chosen is None and len(table.names) != len(names):
+            raise BurstError(
+                f"there is no column {', '.join(names)}, and {some(table.names)} cannot be {len(names)} coordinates."
+            )
     say_left_out(dict.fromkeys(table.text_columns, "text"))
     _say_ignored(model, Columns(exclude=(TRUST,)), table.left_out if chosen else ())
     return table.values, table.labels
