@@ -8,6 +8,7 @@ times while it trembled. Two things that nobody measured, u and v, decide what a
 import csv
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from pyloca.metrics import calibrate
 
 SENSORS = ["strain_mV", "pressure_Pa", "temperature_K", "current_A", "gap_m", "humidity"]
 HEADER = ["run_id", "t", "operator", *SENSORS, "gain"]
+COMMANDS = """\
+pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors --embedding z.csv
+pyloca report model.safetensors runs.csv -o report.html
+pyloca transform model.safetensors new.csv -o new_z.csv
+"""
+FIT, REPORT, TRANSFORM = (line.split()[1:] for line in COMMANDS.splitlines())
 TREMOR = 0.02  # of u and v, which run from -1 to 1
 
 
@@ -78,11 +85,7 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(lab):
     """Command 1: from the file to a model and to coordinates of the runs."""
-    return pyloca(
-        lab[0],
-        *("fit", "runs.csv", "--burst-id", "run_id", "--exclude", "t", "-d", "2"),
-        *("-o", "model.safetensors", "--embedding", "z.csv"),
-    )
+    return pyloca(lab[0], *FIT)
 
 
 def test_1_fit(lab, fitted):
@@ -104,7 +107,7 @@ def test_1_fit(lab, fitted):
 
 def test_2_report(lab, fitted):
     """Command 2 reads the file that fit read, and need not be told again what its columns are."""
-    done = pyloca(lab[0], "report", "model.safetensors", "runs.csv", "-o", "report.html")
+    done = pyloca(lab[0], *REPORT)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert done.stderr.startswith("Page: report.html")
     assert "Warning" not in done.stderr
@@ -115,13 +118,17 @@ def test_2_report(lab, fitted):
 def test_3_transform(lab, fitted):
     """Command 3: every row of a new table gets coordinates in the same picture, and keeps its id."""
     folder, truth, new = lab
-    done = pyloca(folder, "transform", "model.safetensors", "new.csv", "-o", "new_z.csv")
+    done = pyloca(folder, *TRANSFORM)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     header, ids, Z = read(folder / "new_z.csv")
     assert header == ["run_id", "z0", "z1"]
     assert ids == read_ids(folder / "new.csv")
     known = read(folder / "z.csv")[2]
     assert typical_error(new, Z, calibrate(truth, known, scale=True)) < 0.05
+
+
+def test_the_readme_says_the_same():
+    assert COMMANDS in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 # -- and when the next table looks different --------------------------------------------------------------------
