@@ -8,7 +8,8 @@ from typing import Any
 
 from benchmarks.tables import print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
-from pyloca.diagnostics import TrustScale, diagnose
+from pyloca.diagnostics import diagnose
+from pyloca.findings import TrustScale
 
 NAMES = ("mushroom", "frame", "sphere", "wifi")
 BAR = 0.3
