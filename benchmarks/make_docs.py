@@ -122,6 +122,22 @@ def growth_table() -> str:
     return "\n".join(lines)
 
 
+def startup_table() -> str:
+    if not exists("startup"):
+        return ""
+    facts = load("startup")
+    lines = [
+        f'Start-up: processor seconds of commands that need no data, against `python -c "import click"` in the same run '
+        f"({facts['import_click']:.3f} s; median of {facts['runs']} runs; the bar is {facts['bar']:g} ×).",
+        "",
+        "| call | seconds | × import click |",
+        "|---|---|---|",
+    ]
+    for name, row in facts["rows"].items():
+        lines.append(f"| {name} | {row['seconds']:.3f} | {row['ratio']:.1f} |")
+    return "\n".join(lines)
+
+
 def profile_table() -> str:
     if not exists("profile"):
         return ""
@@ -368,6 +384,8 @@ every seed, and no fold.
 {speed_table()}
 
 {growth_table()}
+
+{startup_table()}
 
 {profile_table()}
 

@@ -129,6 +129,7 @@ def random_model(n_features=3, d=2, *, hidden=(8, 6), activation="tanh", skip=Tr
     random = np.random.RandomState(seed)
     model = LOCA(n_components=d)
     model.n_features_in_, model.n_components_ = n_features, d
+    model.feature_scale_, model.units_ = np.ones(n_features), None
     for name, n_in, n_out in (("encoder_", n_features, d), ("decoder_", d, n_features)):
         network = MLP(n_in, hidden, n_out, activation, skip=skip, linear_tail=tail).double()
         for parameter in network.parameters():

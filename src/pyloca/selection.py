@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._html import html_card
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.checks import Suggestion, suggest_components
@@ -69,6 +70,20 @@ class BurstStdEstimate:
         scale = "in the unit of the distances" if self.known_scale else "in the unit of the measurements"
         return f"σ = {self.burst_std:.4g}{error}, {scale}"
 
+    def _repr_html_(self) -> str:
+        known, one = np.isfinite(self.standard_error), "distance" if self.known_scale else "burst"
+        low, high = np.quantile(self.samples, [0.05, 0.95])
+        rows = {
+            "burst_std": f"{self.burst_std:.4g}",
+            "standard error": f"{self.standard_error:.1g}" if known else "not known: one distance alone",
+            "scale": "that of the known distances"
+            if self.known_scale
+            else "that of the measurements: coordinates are right up to one factor",
+            "samples": f"{len(self.samples)}, one per {one}"
+            + (f"; 5 % to 95 % of them: {low:.3g} to {high:.3g}" if high > low else ""),
+        }
+        return html_card("Estimate of σ", rows)
+
     def plot(self) -> Figure:
         """Draw the estimates from single bursts (or distances).
 
@@ -106,6 +121,17 @@ class IntrinsicDimEstimate:
 
     def __str__(self) -> str:
         return f"k = {self.intrinsic_dim} ({self.confidence:.0%} of bootstrap samples agree)"
+
+    def _repr_html_(self) -> str:
+        k, shown = self.intrinsic_dim, slice(0, self.intrinsic_dim + 3)
+        rest = ", ".join(f"{value:.3g}" for value in self.spectrum[shown][k:])
+        rows = {
+            "intrinsic_dim": str(k),
+            "confidence": f"{self.confidence:.0%} of bootstrap samples agree",
+            "eigenvalues": ", ".join(f"{value:.3g}" for value in self.spectrum[:k])
+            + (f"; then {rest}{', …' if len(self.spectrum) > k + 3 else ''}" if rest else ""),
+        }
+        return html_card("Estimate of k", rows)
 
     def plot(self) -> Figure:
         """Draw the spectrum and where the tangents end.
@@ -159,6 +185,21 @@ class ComponentSelection:
             chosen = " <-" if d == self.n_components else ""
             lines.append(f"  d = {d}: held-out loss {loss:.4g}, {excess:+.2g} beyond the sampling floor{chosen}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "n_components": str(self.n_components),
+            "intrinsic_dim": str(self.intrinsic_dim),
+            "alignment suggests": str(self.hint),
+        }
+        for i, d in enumerate(self.candidates):
+            found = ", ".join(finding.name for finding in self.models[d].diagnostics_.findings)
+            name = f"d = {d}{', chosen' if d == self.n_components else ''}"
+            rows[name] = (
+                f"held-out loss {self.losses[i]:.4g}, {self.excess[i]:+.2g} beyond the sampling floor; standard error "
+                f"{self.standard_errors[i]:.1g} of the difference to the best; {found or 'no fault found'}"
+            )
+        return html_card("Selection of d", rows)
 
     def plot(self) -> Figure:
         """Draw the loss against d.

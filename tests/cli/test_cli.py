@@ -244,7 +244,7 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
 LONG_DEMO = """
 from dataclasses import replace
 from functools import partial
-from pyloca import demo
+from pyloca.paper import demo
 demo.EXAMPLES = [replace(example, draw=partial(example.draw, n_bursts=1500)) for example in demo.EXAMPLES]
 """
 

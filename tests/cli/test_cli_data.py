@@ -48,11 +48,17 @@ def table(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])
 def test_fit_is_the_same_from_every_format(suffix, folder, tmp_path):
-    done = run("fit", folder / f"bursts.{suffix}", "--burst-std", 0.01, "--embedding", tmp_path / "z.csv", *SMALL)
+    options = ["--burst-std", 0.01, "--feature-scale", "none", "--embedding", tmp_path / "z.csv", *SMALL]
+    done = run("fit", folder / f"bursts.{suffix}", *options)
     assert done.exit_code == 0, done.output
-    expected = LOCA.load(folder / "m.safetensors").embedding_
-    np.testing.assert_array_equal(table((tmp_path / "z.csv").read_text()), expected)
-    assert done.stdout == ""
+    assert done.stdout == "" and "divided by" not in done.stderr
+    found = (tmp_path / "z.csv").read_text()
+    named = suffix in ("csv", "parquet")  # the others have no ids
+    assert found.splitlines()[0] == ("burst_id,z0,z1" if named else "z0,z1")
+    expected = LOCA(burst_std=0.01, hidden_layers=(8,), random_state=0, feature_scale=None).fit_transform(
+        np.load(folder / "bursts.npy")
+    )
+    np.testing.assert_array_equal(table(found)[:, -2:], expected)
 
 
 def test_fit_from_standard_input_and_as_json(folder):
@@ -99,7 +105,7 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["fit", "bursts.npy"], 2, "nothing would be kept"),
         (["fit", "bursts.npy", "-o", "m.pkl"], 2, "a model is a .safetensors file"),
         (["fit", "bursts.npy", "-o", "nowhere/m.safetensors"], 2, "cannot write"),
-        (["fit", "bursts.npy", "--json", "--hidden-layers", "a"], 2, "whole numbers such as 50,50"),
+        (["fit", "bursts.npy", "--json", "--hidden-layers", "a"], 2, "integers such as 50,50"),
         (["fit", "bursts.npy", "--json", "--measurement-noise", "a"], 2, "a number, or 'estimate'"),
         (["fit", "bursts.npy", "--json", "--activation", "relu"], 2, "activation must be one of"),
         (["fit", "bursts.npy", "--json", "--burst-std", "-1"], 2, "burst_std must be a number > 0"),
@@ -109,10 +115,25 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["fit", "few.csv", "--json"], 3, "at least 10 are needed"),
         (["transform", "bursts.npy", "points.npy"], 5, "not a pyloca model file"),
         (["transform", "m.safetensors", "nosuch.npy"], 3, "there is no such file"),
-        (["transform", "m.safetensors", "bursts.npy"], 3, "expected numbers (n, D)"),
-        (["transform", "m.safetensors", "wide.csv"], 3, "5 features"),
-        (["inverse", "m.safetensors", "points.npy"], 3, "3 features"),
+        (["transform", "m.safetensors", "wide.csv"], 3, "wide.csv: there is no column 'y0', 'y1', 'y2' in the table"),
+        (["transform", "m.safetensors", "bursts.csv", "--exclude", "y1"], 2, "fitted to the column 'y1', which"),
+        (["transform", "m.safetensors", "bursts.csv", "--columns", "y0,y1"], 2, "'y2', which --columns leaves out"),
+        (["transform", "m.safetensors", "bursts.csv", "--burst-id", "run"], 3, "there is no column 'run'"),
+        (["transform", "m.safetensors", "points.npy", "--columns", "y0,y1,y2"], 3, "has no names of columns"),
+        (["transform", "m.safetensors", "notes.txt"], 3, "got the suffix '.txt'"),
+        (["transform", "m.safetensors", "latin.csv"], 3, "latin.csv: is not valid UTF-8"),
+        (["inverse", "m.safetensors", "points.npy"], 3, "has shape (80, 3); expected (…, 2)"),
         (["inverse", "m.safetensors", "bad.csv"], 3, "line 3"),
+        (["inverse", "m.safetensors", "half.csv"], 3, "there is no column 'z1'"),
+        (["fit", "bursts.csv", "--json", "--columns", "y0,y9"], 3, "there is no column 'y9'"),
+        (["fit", "bursts.csv", "--json", "--columns", "y0,y1", "--exclude", "y1"], 2, "both name 'y1'"),
+        (["fit", "bursts.csv", "--json", "--columns", ","], 2, "names of columns such as"),
+        (["fit", "bursts.npy", "--json", "--columns", "y0"], 3, "its features have no names"),
+        (["fit", "bursts.csv", "--json", "--feature-scale", "x"], 2, "expected 'auto', 'none', or a number"),
+        (["fit", "bursts.csv", "--json", "--feature-scale", "1,2"], 2, "feature_scale has shape (2,); expected (3,)"),
+        (["fit", "bursts.csv", "--json", "--units", "y0"], 2, "expected units such as p1=Pa"),
+        (["fit", "bursts.csv", "--json", "--units", "y9=Pa"], 3, "units names 'y9', which is not a feature"),
+        (["fit", "still.csv", "--json"], 3, "still.csv: no column of numbers ever changes: x, y"),
         (["inspect", "nosuch.npy"], 3, "there is no such file"),
         (["inspect", "bursts.npy", "--plot", "nowhere/p.png"], 2, "cannot write"),
         (["fti", "bursts.npy"], 2, "Did you mean 'fit'?"),
@@ -120,7 +141,7 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["fit", "bursts.npy", "--json", "--checkpoint", "bursts.npy"], 2, "expected a .checkpoint file"),
         (["fit", "bursts.npy", "--json", "--resume"], 2, "--resume needs to know from where"),
         (["fit", "bursts.npy", "--embedding", "z.parquet"], 2, "expected a .csv or .npy file"),
-        (["inspect", "bursts.npy", "--plot", "/dev/null"], 2, "is no file"),
+        (["inspect", "bursts.npy", "--plot", "/dev/null"], 2, "exists but is not a regular file"),
         (["transform", "m.safetensors", "points.npy", "-o", "points.npy"], 2, "is the data"),
         (["transform", "m.safetensors", "bare.csv"], 3, "bare.csv: line 1 has numbers"),
         (["transform", "m.safetensors", "cut.npy"], 3, "it was cut short"),
@@ -133,6 +154,10 @@ def test_what_goes_wrong_has_a_message_and_a_code(arguments, code, message, fold
     (folder / "bad.csv").write_text("burst_id,x,y\n0,1,2\n0,word,3\n")
     (folder / "few.csv").write_text("burst_id,x,y\n0,1,2\n0,2,3\n1,1,5\n1,6,3\n")
     (folder / "wide.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
+    (folder / "half.csv").write_text("z0,x\n1,2\n")
+    (folder / "still.csv").write_text("burst_id,x,y\n" + "0,1,2\n" * 30)
+    (folder / "notes.txt").write_text("a,b\n1,2\n")
+    (folder / "latin.csv").write_bytes("burst_id,y0,y1,y2\nKöln,1,2,3\n".encode("latin-1"))
     (folder / "bare.csv").write_text("1,2,3\n4,5,6\n")
     (folder / "cut.npy").write_bytes((folder / "points.npy").read_bytes()[:-9])
     before = sorted(p.name for p in folder.iterdir())
@@ -151,9 +176,10 @@ def test_there_and_back_through_a_pipe(folder):
     there = process("transform", folder / "m.safetensors", folder / "points.npy")
     assert (there.returncode, there.stderr) == (0, "")
     model, points = LOCA.load(folder / "m.safetensors"), np.load(folder / "points.npy")
-    np.testing.assert_array_equal(table(there.stdout), model.transform(points))  # every digit
+    np.testing.assert_array_equal(table(there.stdout), model.encode(points))  # every digit
     back = process("inverse", folder / "m.safetensors", "-", input=there.stdout)
-    np.testing.assert_array_equal(table(back.stdout), model.inverse_transform(model.transform(points)))
+    assert back.stdout.splitlines()[0] == "y0,y1,y2"
+    np.testing.assert_array_equal(table(back.stdout), model.decode(model.encode(points)))
 
 
 def test_burst_numbers_are_passed_on_and_npy_is_written(folder, tmp_path):
@@ -162,6 +188,22 @@ def test_burst_numbers_are_passed_on_and_npy_is_written(folder, tmp_path):
     assert done.stdout.splitlines()[25].startswith("1,")
     done = run("transform", folder / "m.safetensors", folder / "points.npy", "-o", tmp_path / "z.npy")
     assert done.stdout == "" and np.load(tmp_path / "z.npy").shape == (80, 2)
+
+
+@pytest.mark.parametrize("name", ["bursts.npy", "bursts.npz", "bursts.csv", "bursts.parquet"])
+def test_bursts_are_embedded_at_their_means(name, folder):
+    """Arrays of bursts always, tables with --bursts; the same bits as the fit left."""
+    options = ["--bursts"] if name.endswith(("csv", "parquet")) else []
+    done = run("transform", folder / "m.safetensors", folder / name, *options)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == ("burst_id,z0,z1" if options else "z0,z1")
+    np.testing.assert_array_equal(table(done.stdout)[:, -2:], LOCA.load(folder / "m.safetensors").embedding_)
+
+
+def test_rows_of_parquet_are_rows_of_csv(folder):
+    expected = run("transform", folder / "m.safetensors", folder / "bursts.csv").stdout
+    assert run("transform", folder / "m.safetensors", folder / "bursts.parquet").stdout == expected
+    assert len(expected.splitlines()) == 1 + 80 * 20
 
 
 # -- inspect ----------------------------------------------------------------------------------------------------

@@ -8,16 +8,18 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
-from helpers import HANG, random_model
-from pyloca import LOCA, datasets
+from helpers import HANG, planar_bursts, random_model, short_fit, tiny_loca
+from pyloca import LOCA, Bursts, datasets
 from pyloca.metrics import RigidMap
 from pyloca.networks import ACTIVATIONS
 from pyloca.report import Page, Section, Table, explorer, render, user_report
@@ -49,8 +51,11 @@ def chromium(tmp_path_factory):
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
+    folder = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(folder)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.downloads = folder
     yield driver
     driver.quit()
 
@@ -74,7 +79,9 @@ def open_page(chromium, tmp_path):
     yield open_
     assert chromium.get_log("browser") == []
     asked = [event["request"]["url"] for event in network(chromium, "requestWillBeSent")]
-    assert [address for address in asked if not address.startswith("data:")] == [(tmp_path / "page.html").as_uri()]
+    assert [address for address in asked if not address.startswith(("data:", "blob:"))] == [
+        (tmp_path / "page.html").as_uri()
+    ]
 
 
 def network(chromium, *kinds):
@@ -332,6 +339,135 @@ def test_a_cloud_in_three_dimensions_turns(open_page):
     pictures.add(chromium.execute_script("return arguments[0].toDataURL()", cloud))
     assert len(pictures) == 3
     assert line(chromium, "z") == point
+
+
+# -- sensors, colours and the download ----------------------------------------------------------------------------
+
+SENSORS, UNITS = ("pressure", EVIL, "U"), ("Pa", "K", "")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Bursts of named sensors whose sizes differ by 10⁹, and a model of them."""
+    X, bursts = planar_bursts(80, 20)
+    ids = [f"run {i}" for i in range(78)] + ['a "quoted", id', EVIL]
+    named = Bursts(bursts * [1e6, 1.0, 1e-3], ids=ids, feature_names=SENSORS, units=UNITS)
+    return short_fit(tiny_loca(), named), named, X
+
+
+@pytest.fixture(scope="module")
+def table_page(table):
+    model, bursts, X = table
+    columns = {"who": ["Ann", EVIL, ""] * 26 + ["Ann", "Bob"], "x": np.where(X[:, 0] > 0.9, np.nan, X[:, 0])}
+    return render(user_report(model, bursts, columns=columns, name=EVIL))
+
+
+def test_features_of_any_size_run_in_the_page_as_in_python(open_page, table_page, table):
+    model, bursts, _ = table
+    assert model.feature_scale_[0] > 1e8 * model.feature_scale_[2]
+    chromium = open_page(table_page)
+    means = bursts.to_array().mean(axis=1)[:20]
+    z = model.encode(means)
+    encoded = chromium.execute_script("return arguments[0].map((y) => pyloca[0].encode(y))", means.tolist())
+    np.testing.assert_allclose(encoded, z, rtol=1e-9, atol=1e-9)
+    decoded = chromium.execute_script("return arguments[0].map((z) => pyloca[0].decode(z))", z.tolist())
+    np.testing.assert_allclose(decoded, model.decode(z), rtol=1e-9)
+
+
+def choose(chromium, words):
+    Select(chromium.find_element(By.CSS_SELECTOR, ".colour-by")).select_by_visible_text(words)
+
+
+def test_the_embedding_is_coloured_by_what_is_chosen(open_page, table_page):
+    chromium = open_page(table_page)
+    picker = Select(chromium.find_element(By.CSS_SELECTOR, ".colour-by"))
+    names = [option.text for option in picker.options]
+    quality = ["whitening loss", "reconstruction error", "trust"]
+    assert names == ["one colour", "pressure (Pa)", f"{EVIL} (K)", "U", "who", "x", *quality]
+    look = "return document.querySelector('.view canvas').toDataURL()"
+    pictures = []
+    for name in names:
+        choose(chromium, name)
+        pictures.append(chromium.execute_script(look))
+    assert len(set(pictures)) == len(names)
+    legend = chromium.find_element(By.CSS_SELECTOR, ".scale")
+    choose(chromium, "who")
+    levels = [level.text for level in chromium.find_elements(By.CSS_SELECTOR, ".level")]
+    assert sorted(levels) == sorted([f"{EVIL} (26)", "Ann (27)", "Bob (1)", "no value (26)"])
+    choose(chromium, "x")
+    assert "no value (" in legend.text
+    choose(chromium, "one colour")
+    assert not legend.is_displayed()
+    assert chromium.execute_script(look) == pictures[0]
+
+
+def test_many_sensors_are_coloured_by_what_the_decoder_says(open_page):
+    """Means of so many are too large for a page."""
+    model, means = random_model(500), np.random.RandomState(0).normal(size=(1000, 500))
+    chromium = open_page(play(model, means))
+    choose(chromium, "y3 (decoded)")
+    words = chromium.execute_script("return pyloca[0].colouring.words(7)").replace("−", "-")
+    assert numbers(words.split(": ")[1])[0] == pytest.approx(model.decode(model.encode(means[7]))[3], rel=1e-4)
+
+
+def test_a_mouse_on_a_burst_reads_its_id_and_value(open_page, table_page, table):
+    _, bursts, X = table
+    chromium = open_page(table_page)
+    choose(chromium, "x")
+    canvas = plane(chromium)
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    lone = "return Array.from(pyloca[0].frame.toScreen(pyloca[0].shown(pyloca[0].points[arguments[0]])))"
+    row = int(np.argmin(X[:, 0]))
+    x, y = chromium.execute_script(lone, row)
+    size = canvas.size
+    ActionChains(chromium).move_to_element_with_offset(
+        canvas, round(x + 1 - size["width"] / 2), round(y + 1 - size["height"] / 2)
+    ).perform()
+    tip = chromium.find_element(By.CSS_SELECTOR, ".tip")
+    assert tip.is_displayed()
+    assert tip.text.startswith(f"burst {bursts.ids[row]}, x: ")
+    assert numbers(tip.text.split("x: ")[1])[0] == pytest.approx(X[row, 0], rel=1e-5)
+    ActionChains(chromium).move_to_element_with_offset(canvas, 0, -size["height"] // 2 - 20).perform()
+    assert not tip.is_displayed()
+
+
+def test_the_embedding_is_downloaded_as_csv(open_page, table_page, table):
+    """From a file, without a network; read back with all its digits."""
+    model, bursts, _ = table
+    chromium = open_page(table_page)
+    chromium.find_element(By.CSS_SELECTOR, ".download button").click()
+    file = chromium.downloads / "embedding.csv"
+    WebDriverWait(chromium, HANG).until(lambda _: file.exists() and file.stat().st_size > 0)
+    read = pd.read_csv(file, dtype={"burst_id": str})
+    assert list(read) == ["burst_id", "z0", "z1", "trust", "loss"]
+    assert read["burst_id"].tolist() == bursts.ids.tolist()
+    np.testing.assert_array_equal(read[["z0", "z1"]].to_numpy(), model.embedding_)
+    np.testing.assert_allclose(read["trust"], model.diagnostics_.trust)
+    np.testing.assert_allclose(read["loss"], model.diagnostics_.losses)
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+def test_a_page_of_hostile_names_fits_the_screen_and_runs_nothing(width, open_page, table_page):
+    chromium = open_page(table_page, width=width)
+    choose(chromium, "who")
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+    assert chromium.title == EVIL
+    assert chromium.find_elements(By.CSS_SELECTOR, "[onerror]") == []
+    assert EVIL in line(chromium, "y")
+
+
+def test_notebooks_show_hostile_names_and_run_nothing(chromium, table, tmp_path):
+    model, bursts, _ = table
+    path = tmp_path / "cards.html"
+    cards = [bursts._repr_html_(), model._repr_html_(), model.diagnostics_._repr_html_()]
+    path.write_text(f"<meta charset=utf-8><title>cards</title>{''.join(cards)}", encoding="utf-8")
+    chromium.get_log("browser")
+    chromium.get(path.as_uri())
+    assert chromium.title == "cards"
+    assert chromium.find_element(By.TAG_NAME, "body").text.count(EVIL) == 2
+    assert chromium.find_elements(By.CSS_SELECTOR, "script, img") == []
+    assert chromium.find_element(By.TAG_NAME, "svg").size["width"] == 220
+    assert chromium.get_log("browser") == []
 
 
 # -- looks and safety ---------------------------------------------------------------------------------------------

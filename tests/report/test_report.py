@@ -19,7 +19,9 @@ from helpers import HANG, planar_bursts, random_model, short_fit, smooth_statist
 from pyloca import BurstError, Bursts, BurstStatistics
 from pyloca.bursts import save_bursts
 from pyloca.cli import cli
+from pyloca.diagnostics import Agreement
 from pyloca.metrics import calibrate
+from pyloca.networks import Standardized
 from pyloca.plots import plot_map, png
 from pyloca.report import Figure, Page, Section, Table, explorer, render, user_report, versions
 
@@ -220,11 +222,12 @@ def test_the_page_of_a_model_says_all_that_is_known(page, fitted):
         "Embedding",
         "Whitening",
         "Reconstruction",
+        "Trust and error bars",
         "Training",
         "The bursts themselves",
     ]
     facts = dict(page.sections[1].tables[0].rows)
-    assert facts["N, bursts"] == "80" and facts["M, points a burst"] == "20" and facts["d, coordinates"] == "2"
+    assert facts["N, bursts"] == "80" and facts["M, points per burst"] == "20" and facts["d, coordinates"] == "2"
     assert facts["σ, size of a burst in the coordinates"] == "0.01 (given)"
     assert f"{model.diagnostics_.whitening_loss:.3g}" in facts["whitening loss, held-out bursts"]
     assert page.settings["hidden_layers"] == "(8,)"
@@ -271,6 +274,104 @@ def test_labels_must_be_as_many_as_bursts(fitted):
         user_report(*fitted, labels=["a", "b", "c"])
 
 
+# -- names, ids and error bars ----------------------------------------------------------------------------------
+
+SENSORS = ("p", "T<b>", "U")
+UNITS = ("Pa", "K", "")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Bursts of named sensors of very different sizes, and a model of them."""
+    X, bursts = planar_bursts(80, 20)
+    named = Bursts(
+        bursts * [1e5, 1.0, 1e-3], ids=[f"run{i:02d}" for i in range(80)], feature_names=SENSORS, units=UNITS
+    )
+    return short_fit(tiny_loca(), named), named, X
+
+
+@pytest.fixture(scope="module")
+def table_page(table):
+    model, bursts, X = table
+    errors = np.linspace(0.01, 0.02, 80)
+    bars = Agreement(model.embedding_, np.stack([model.embedding_] * 2), errors)
+    return user_report(model, bursts, columns={"who": ["Ann", "Bob"] * 40, "x": X[:, 0]}, agreement=bars)
+
+
+def section(page, title):
+    (found,) = [section for section in page.sections if section.title.startswith(title)]
+    return found
+
+
+def test_sensors_and_bursts_have_their_names_everywhere(table_page, table):
+    model, bursts, _ = table
+    html = render(table_page)
+    assert "feature 0" not in html and "feature 1" not in html
+    play = section(table_page, "Explore").explorers[0].data
+    assert play["names"] == ["p (Pa)", "T<b> (K)", "U"] and play["mixed"]
+    assert play["ids"] == bursts.ids.tolist()
+    np.testing.assert_allclose(unpack(play["means"]), bursts.to_array().mean(axis=1), rtol=1e-9)
+    worst = section(table_page, "Whitening").tables[0]
+    assert worst.header[0] == "burst" and {row[0] for row in worst.rows} <= set(bursts.ids.tolist())
+    sensors = section(table_page, "The bursts").tables[0]
+    assert [row[0] for row in sensors.rows] == ["p (Pa)", "T<b> (K)", "U"]
+    assert float(sensors.rows[0][4]) == pytest.approx(model.feature_scale_[0], rel=1e-3)
+    assert sensors.numeric == {1, 2, 3, 4}
+    alts = [figure.alt for figure in section(table_page, "Embedding").figures]
+    assert [alt.split("by ")[1] for alt in alts] == ["p (Pa).", "T<b> (K).", "U."]
+
+
+def test_columns_and_figures_of_the_fit_can_be_coloured_by(table_page, table):
+    colours = section(table_page, "Explore").explorers[0].data["colours"]
+    assert [(entry["group"], entry["name"]) for entry in colours] == [
+        ("your columns", "who"),
+        ("your columns", "x"),
+        ("quality of the fit", "whitening loss"),
+        ("quality of the fit", "reconstruction error"),
+        ("quality of the fit", "trust"),
+        ("quality of the fit", "standard error"),
+    ]
+    who, x, loss, _, trust, _ = colours
+    assert who["levels"] == ["Ann", "Bob"] and who["codes"] == [0, 1] * 40
+    np.testing.assert_array_equal(unpack(x["values"]), table[2][:, 0])
+    np.testing.assert_allclose(unpack(loss["values"]), table[0].diagnostics_.losses, rtol=1e-9)
+    np.testing.assert_allclose(unpack(trust["values"]), table[0].diagnostics_.trust)
+
+
+def test_the_embedding_can_be_taken_away(table_page, table):
+    model, bursts, _ = table
+    (file,) = section(table_page, "Embedding").downloads
+    assert list(file.columns) == ["burst_id", "z0", "z1", "trust", "loss", "standard_error"]
+    data = file.data
+    assert data["columns"][0] == bursts.ids.tolist()
+    np.testing.assert_array_equal(unpack(data["columns"][2]), model.embedding_[:, 1])
+
+
+def test_error_bars_are_drawn_or_it_is_said_how_to_get_them(page, table_page, table):
+    words = " ".join(section(page, "Trust").paragraphs)
+    assert "pyloca.diagnostics.agreement(model, bursts)" in words
+    assert len(section(page, "Trust").figures) == 1
+    with_bars = section(table_page, "Trust")
+    assert len(with_bars.figures) == 3 and "1 pair of fits" in with_bars.paragraphs[1]
+    model, bursts, _ = table
+    with pytest.raises(ValueError, match="the agreement is about 3 bursts; expected 80"):
+        user_report(model, bursts, agreement=Agreement(np.zeros((3, 2)), np.zeros((2, 3, 2)), np.ones(3)))
+    with pytest.raises(ValueError, match="column 'who' has shape"):
+        user_report(model, bursts, columns={"who": ["Ann"]})
+
+
+def test_a_scale_for_each_feature_goes_into_the_page(table):
+    """As one scaling on each side, whatever stands around the network in Python."""
+    model, _, _ = table
+    stored = explorer(model, np.zeros((5, 3)), title="x").data
+    assert isinstance(model.encoder_.network, Standardized) and len(set(model.feature_scale_)) == 3
+    inside = model.encoder_.network
+    np.testing.assert_allclose(unpack(stored["encoder"]["in_scale"]), model.feature_scale_ * float(inside.in_scale))
+    np.testing.assert_allclose(
+        unpack(stored["decoder"]["out_shift"]), model.feature_scale_ * model.decoder_.network.out_shift.numpy()
+    )
+
+
 @pytest.mark.slow
 def test_one_and_four_coordinates():
     for d in (1, 4):
@@ -281,7 +382,7 @@ def test_one_and_four_coordinates():
         model = short_fit(tiny_loca(n_components=d, burst_std=1.0), statistics)
         found = user_report(model, statistics)
         facts = dict(found.sections[1].tables[0].rows)
-        assert facts["M, points a burst"] == "known exactly"
+        assert facts["M, points per burst"] == "known exactly"
         assert render(found)
 
 
@@ -327,10 +428,24 @@ def test_the_command_writes_a_page(folder, tmp_path):
     assert "place 7" in html
 
 
+def test_the_command_colours_by_a_file(folder, tmp_path):
+    colours = tmp_path / "shifts.csv"
+    colours.write_text("burst_id,shift,hour\n" + "".join(f"{i},night,{i % 24}\n" for i in range(80)))
+    out = tmp_path / "r.html"
+    done = run("report", folder / "m.safetensors", folder / "bursts.csv", "-o", out, "--color-by", colours)
+    assert done.exit_code == 0, done.output
+    (data, _) = [json.loads(t) for t in Reader(out.read_text("utf-8")).texts["script"] if t.startswith("{")]
+    assert [entry["name"] for entry in data["colours"][:2]] == ["shift", "hour"]
+    assert data["colours"][0]["levels"] == ["night"]
+    colours.write_text("burst_id,shift\nelsewhere,night\n")
+    done = run("report", folder / "m.safetensors", folder / "bursts.csv", "-o", out, "--color-by", colours)
+    assert done.exit_code == 3 and "has none of the bursts" in done.stderr
+
+
 def test_data_that_the_model_cannot_read(folder, tmp_path):
     done = run("report", folder / "m.safetensors", folder / "flat.npy", "-o", tmp_path / "r.html")
     assert done.exit_code == 3
-    assert "has 2 features, but LOCA is expecting 3" in done.stderr
+    assert "have 2 features, but LOCA is expecting 3" in done.stderr
     done = run("report", folder / "m.safetensors", folder / "nothing.npy", "-o", tmp_path / "r.html")
     assert done.exit_code == 3
     (tmp_path / "labels.txt").write_text("one\n")

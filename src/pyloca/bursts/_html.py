@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
+
+from pyloca._html import html_card
 
 if TYPE_CHECKING:
     from pyloca.bursts._container import Bursts
@@ -29,11 +30,7 @@ def html_table(bursts: Bursts) -> str:
         rows["ids"] = _listed([str(label) for label in bursts.ids[:SHOWN]], len(bursts)).removeprefix(": ")
     if bursts.provenance:
         rows["provenance"] = bursts.provenance
-    cells = "".join(
-        f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(value)}</td></tr>'
-        for name, value in rows.items()
-    )
-    return f"<table><caption>Bursts</caption><tbody>{cells}</tbody></table>"
+    return html_card("Bursts", rows)
 
 
 def _listed(items: list[str], n: int) -> str:

@@ -262,7 +262,8 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
     names = choose_columns(bursts.feature_names, "", wanted.columns, wanted.exclude)
     places = [bursts.feature_names.index(name) for name in names]
     units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
-    return bursts._like(_points=bursts._points[..., places], feature_names=tuple(names), units=units)
+    points = np.ascontiguousarray(bursts._points[..., places])  # sums depend on the layout, in the last digit
+    return bursts._like(_points=points, feature_names=tuple(names), units=units)
 
 
 def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._html import html_card
 from pyloca.alignment import align
 from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.thresholds import CURED, ENOUGH_ERRORS, LOSS_CAP, MATERIAL, MATERIAL_PART, SAMPLE
@@ -32,6 +33,18 @@ class Suggestion:
     n_components: int
     intrinsic_dim: int
     strains: tuple[float, float]
+
+    def _repr_html_(self) -> str:
+        flat, bent = self.strains
+        why = "curved: one more dimension relieves it" if self.n_components > self.intrinsic_dim else "flat"
+        rows = {
+            "n_components": str(self.n_components),
+            "intrinsic_dim": str(self.intrinsic_dim),
+            "latent space": why,
+            "strain": f"{flat:.3g} in k = {self.intrinsic_dim} dimensions, {bent:.3g} in {self.intrinsic_dim + 1}",
+            "confidence": "a first look, without training; select_n_components compares fits",
+        }
+        return html_card("Suggestion of d", rows)
 
 
 def suggest_components(statistics: BurstStatistics, burst_std: float | None = None) -> Suggestion:

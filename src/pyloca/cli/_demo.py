@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from pyloca._version import __version__
 from pyloca.cli._main import cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["demo"]
@@ -34,6 +31,10 @@ def demo(output: Path, seed: int, as_json: bool) -> None:
     """
     require("matplotlib", "report")
     make_directory(output)
+    import json
+    from dataclasses import asdict
+
+    from pyloca._version import __version__
     from pyloca.paper.demo import run_demo, table
 
     results = list(run_demo(output, seed, lambda text: click.echo(text, err=True)))

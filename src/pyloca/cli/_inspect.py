@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
+from pyloca.cli._columns import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, require, writable
 
 __all__ = ["inspect"]
@@ -17,7 +16,12 @@ __all__ = ["inspect"]
 @click.argument("data")
 @click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="The bursts span at most N directions.")
 @click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="They span N.  [default: estimated]")
-@click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
+@columns_options("burst_id")
+@click.option(
+    "--model",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Read the columns to which this model was fitted.",
+)
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw spectra and alignment to this .png."
 )
@@ -27,7 +31,8 @@ def inspect(
     data: str,
     n_components: int | None,
     intrinsic_dim: int | None,
-    burst_id: str,
+    columns: Columns,
+    model: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -36,19 +41,27 @@ def inspect(
     Prints sizes, spectra, the estimates of σ (the size of a burst) and k (the directions it spans), outliers, and how
     well the bursts go together; notes say what may go wrong and what to do.
 
-    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with a column burst_id and one row a
-    measurement; - reads CSV from standard input.
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
+    names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
     """
     if plot is not None:
         require("matplotlib", "report")
         writable(plot, ".png")
-    from pyloca.cli._tables import read_bursts
+    from pyloca.cli._tables import read_bursts, read_bursts_like, say_left_out
     from pyloca.inspection import inspect_bursts
 
-    found = inspect_bursts(read_bursts(data, burst_id), n_components=n_components, intrinsic_dim=intrinsic_dim)
+    if model is None:
+        bursts, left_out = read_bursts(data, columns)
+        say_left_out(left_out)
+    else:
+        from pyloca.estimator import LOCA
+
+        bursts = read_bursts_like(LOCA.load(model), data, columns)
+    found = inspect_bursts(bursts, n_components=n_components, intrinsic_dim=intrinsic_dim)
     if as_json:
-        facts: dict[str, Any] = found.to_dict()
-        click.echo(json.dumps(facts, indent=2))
+        import json
+
+        click.echo(json.dumps(found.to_dict(), indent=2))
     else:
         click.echo(str(found))
     if plot is not None:

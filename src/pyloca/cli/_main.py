@@ -6,13 +6,10 @@ when it runs and lets pyloca's errors pass: `Commands` turns them into a message
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
 import io
 import os
 import signal
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +19,6 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from pyloca._version import __version__
 from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
 
 __all__ = [
@@ -33,6 +29,7 @@ __all__ = [
     "directory_option",
     "main",
     "make_directory",
+    "not_the_data",
     "require",
     "writable",
 ]
@@ -62,6 +59,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one may be meant."""
         if self.get_command(ctx, args[0]) is None:
+            import difflib
+
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
             hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(self.list_commands(ctx))}."
             ctx.fail(f"No such command '{args[0]}'. {hint}")
@@ -76,6 +75,8 @@ class Commands(click.Group):
                 raise  # click deals with these
             except (KeyboardInterrupt, Terminated, Exception) as error:
                 if ctx.meta.get(DEBUG):
+                    import traceback
+
                     traceback.print_exc()
                 message, code = _explain(error)
                 click.echo(message, err=True)
@@ -99,10 +100,13 @@ def _explain(error: BaseException) -> tuple[str, int]:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Warnings without the line of source that Python adds; doubts about a result are always shown."""
+    """Each warning once, without the line of source that Python adds; doubts about a result are always shown."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        click.echo(f"Warning: {message}", err=True)
+        if str(message) not in shown:
+            shown.add(str(message))
+            click.echo(f"Warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", TrustWarning)
@@ -112,7 +116,9 @@ def _short_warnings() -> Iterator[None]:
 
 def require(module: str, extra: str) -> None:
     """Stop before any work when an optional package is missing."""
-    if importlib.util.find_spec(module) is None:
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
         raise MissingExtra(f"this needs {module}, which is not installed: pip install 'pyloca[{extra}]'")
 
 
@@ -125,18 +131,18 @@ def directory_option(name: str, purpose: str) -> Callable[[Command], Command]:
 
 
 def make_directory(path: Path) -> None:
-    """Make an output directory, or say before any work that this cannot be done."""
+    """Create an output directory, or say before any work that this cannot be done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"cannot make the directory '{path}' ({error.strerror})."
+        reason = f"cannot create the directory '{path}' ({error.strerror})."
         raise click.BadParameter(reason, param_hint="'-o' / '--output'") from error
     if not os.access(path, os.W_OK):
         raise click.BadParameter(f"cannot write into the directory '{path}'.", param_hint="'-o' / '--output'")
 
 
 def writable(path: Path | None, *suffixes: str) -> None:
-    """Say before any work that an output file cannot be written, or is none: a device would be replaced by a file."""
+    """Say before any work that an output file cannot be written; a device would be replaced by a regular file."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -144,12 +150,18 @@ def writable(path: Path | None, *suffixes: str) -> None:
     elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         reason = "permission denied"
     elif path.exists() and not path.is_file():
-        reason = "it is there and is no file"
+        reason = "it exists but is not a regular file"
     elif suffixes and path.suffix.lower() not in suffixes:
         reason = f"expected a {' or '.join(suffixes)} file"
     else:
         return
     raise click.BadParameter(f"cannot write '{path}': {reason}.", param_hint="output")
+
+
+def not_the_data(data: str, output: Path | None) -> None:
+    """Refuse to write over the file that is read."""
+    if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
+        raise click.UsageError(f"'{output}' is the data; write to another file.")
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -173,7 +185,7 @@ debug_option = click.option(
     epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge or is not to be believed, 5 bad model file, "
     "130 interrupted, 143 terminated (a fit has then left a checkpoint), 1 anything else.",
 )
-@click.version_option(__version__, prog_name="pyloca", message="%(prog)s %(version)s")
+@click.version_option(package_name="pyloca", prog_name="pyloca", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
     """Standardized coordinates from bursts of measurements.
@@ -185,6 +197,7 @@ def cli() -> None:
     Start with:
       pyloca inspect bursts.csv
       pyloca fit bursts.csv -d 2 -o model.safetensors --embedding z.csv
+      pyloca report model.safetensors bursts.csv -o report.html
 
     Tab completion: eval "$(_PYLOCA_COMPLETE=bash_source pyloca)" in ~/.bashrc; zsh_source and fish_source for others.
     """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pyloca.cli._columns import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, require, writable
 from pyloca.errors import BurstError
 
@@ -20,33 +21,45 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("data")
 @click.option("-o", "--output", type=FILE, required=True, help="Write the page to this .html file.")
 @click.option("--title", help="Heading of the page.  [default: the name of the model's file]")
-@click.option("--labels", type=FILE, help="A text file with the name of each burst, one a line.")
-@click.option("--burst-id", default="burst_id", show_default=True, help="The column of a table that names the burst.")
+@click.option("--labels", type=FILE, help="A text file with the name of each burst, one per line.")
+@click.option(
+    "--color-by", type=FILE, help="A CSV file with burst ids and columns that the page can colour the embedding by."
+)
+@columns_options("that of the fit")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 @debug_option
 def report(
-    model: Path, data: str, output: Path, title: str | None, labels: Path | None, burst_id: str, as_json: bool
+    model: Path,
+    data: str,
+    output: Path,
+    title: str | None,
+    labels: Path | None,
+    color_by: Path | None,
+    columns: Columns,
+    as_json: bool,
 ) -> None:
     """A fitted model as one HTML page: its quality in pictures, and the model itself to play with.
 
-    DATA is as for fit: the bursts of the fit, or others from the same instrument. The page is one file that asks
-    nothing of the network.
+    DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found by the
+    names that they had in the fit. The page is one file that asks nothing of the network.
 
     \b
     Example:
       pyloca report model.safetensors bursts.csv -o report.html
+      pyloca report model.safetensors bursts.csv --color-by shifts.csv -o report.html
     """
     require("jinja2", "report")
     require("matplotlib", "report")
     writable(output, ".html", ".htm")
     from pyloca._atomic import write_atomically
-    from pyloca.cli._tables import read_bursts
+    from pyloca.cli._tables import read_bursts_like
     from pyloca.estimator import LOCA
-    from pyloca.report import render, user_report
+    from pyloca.report import read_colours, render, user_report
 
     fitted = LOCA.load(model)
-    bursts = read_bursts(data, burst_id)
-    page = user_report(fitted, bursts, labels=_read_labels(labels), name=title or model.stem)
+    bursts = read_bursts_like(fitted, data, columns)
+    colours = None if color_by is None else read_colours(color_by, bursts.ids)
+    page = user_report(fitted, bursts, labels=_read_labels(labels), columns=colours, name=title or model.stem)
     content = render(page).encode()
     write_atomically(output, content)
     for warning in page.warnings:
@@ -69,4 +82,4 @@ def _read_labels(path: Path | None) -> list[str] | None:
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BurstError(f"{path}: cannot be read as labels, one a line ({error}).") from error
+        raise BurstError(f"{path}: cannot be read as labels, one per line ({error}).") from error

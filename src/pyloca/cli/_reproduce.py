@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from pyloca._version import __version__
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, directory_option, make_directory, require
 
 __all__ = ["reproduce"]
 
 LARGEST_SEED = 2**32 - 1  # what numpy takes
+# Also the keys of `pyloca.paper.experiments.EXPERIMENTS`, whose import takes a second.
+EXPERIMENTS = ("mushroom", "frame", "decoder", "sphere", "dimension", "flatten", "wifi", "invariance")
 
 
 def _seeds(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
@@ -28,20 +26,20 @@ def _seeds(_: click.Context, __: click.Parameter, value: str | None) -> list[int
         except ValueError:
             raise click.BadParameter(f"expected seeds such as 0-9 or 3,5; got '{value}'.") from None
         if not 0 <= first <= last <= LARGEST_SEED:
-            raise click.BadParameter(f"'{part}' is no range of seeds from 0 to 2³² − 1.")
+            raise click.BadParameter(f"'{part}' is not a range of seeds from 0 to 2³² − 1.")
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
 
 
 def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    from pyloca.paper.experiments import EXPERIMENTS
-
     for name in value:
         if name not in EXPERIMENTS:
+            import difflib
+
             close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
             hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(EXPERIMENTS)}."
             raise click.BadParameter(f"there is no experiment '{name}'. {hint}")
-    return value or tuple(EXPERIMENTS)
+    return value or EXPERIMENTS
 
 
 @cli.command()
@@ -69,7 +67,11 @@ def reproduce(
     for module in ("matplotlib", "jinja2"):
         require(module, "report")
     make_directory(output)
+    import json
+    from dataclasses import asdict
+
     from pyloca._atomic import write_atomically
+    from pyloca._version import __version__
     from pyloca.paper.reproduce import RULE, make_page, summarize, table
     from pyloca.paper.reproduce import reproduce as run_all
     from pyloca.report import render

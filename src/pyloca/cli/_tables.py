@@ -1,26 +1,341 @@
-"""Points and embeddings as files: CSV to read by eye and in pipes, .npy for the rest."""
+"""Bursts, rows and coordinates as files: columns by name, CSV to read by eye and in pipes, .npy for the rest."""
 
 from __future__ import annotations
 
+import csv
+import importlib
 import io
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from pyloca._atomic import write_atomically
-from pyloca.bursts import BURST_ID, Bursts, Table, open_bursts, read_csv, read_table, table_text
+from pyloca.bursts import (
+    BURST_ID,
+    Bursts,
+    Table,
+    column_names,
+    from_table,
+    open_bursts,
+    read_csv,
+    read_table,
+    table_text,
+)
+from pyloca.cli._columns import Columns, some
+from pyloca.cli._main import require
 from pyloca.errors import BurstError
+from pyloca.estimator import LOCA
 
-__all__ = ["TRUST", "read_bursts", "read_points", "write_points"]
+__all__ = [
+    "TRUST",
+    "Labels",
+    "burst_id_of",
+    "holds_bursts",
+    "is_table",
+    "read_bursts",
+    "read_bursts_like",
+    "read_coordinates",
+    "read_rows_like",
+    "say_left_out",
+    "write_rows",
+]
 
 Array = NDArray[np.float64]
+Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
+BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts and no rows
+ROWS = 50  # fewer may be in order by chance or because somebody sorted them
+INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
+
+
+class Text(io.StringIO):
+    """CSV from a pipe, kept because it can be read only once."""
+
+    def __init__(self, content: str, name: str) -> None:
+        super().__init__(content, newline="")
+        self.name = name
+
+
+Source = str | Text  # a path, or what a pipe held
+
+
+def is_table(data: str) -> bool:
+    """Whether this has rows under names: CSV, Parquet, or a pipe, which has no suffix."""
+    return Path(data).suffix.lower() in (".csv", ".parquet", "")
+
+
+def holds_bursts(data: str) -> bool:
+    """Whether a file holds bursts, and not rows of measurements."""
+    suffix = Path(data).suffix.lower()
+    if suffix != ".npy":
+        return suffix in BURSTS
+    with _named(data):
+        return _load(data).ndim == 3
+
+
+def burst_id_of(model: LOCA, columns: Columns) -> str:
+    """The column that names bursts: the one asked for, or that of the fit."""
+    return columns.burst_id or str(_remembered(model).get("burst_id", BURST_ID))
+
+
+# -- bursts -----------------------------------------------------------------------------------------------------
+
+
+def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
+    """Bursts to fit, and what was left out of a table because it cannot tell anything: name → why."""
+    source = _source(data)
+    burst_id = columns.burst_id or BURST_ID
+    header = _header(source) if is_table(data) else None
+    if header and burst_id not in header:
+        raise BurstError(
+            f"{_name(source)}: there is no column '{burst_id}'; the table has {', '.join(header)}. "
+            "Say which of them names the burst of a row: --burst-id NAME."
+        )
+    bursts = _bursts(source, burst_id, columns.names, columns.exclude)
+    if header is None or columns.names is not None:
+        return bursts, {}
+    names = np.array(bursts.feature_names)
+    expected = {burst_id, *columns.exclude, *names}
+    left_out = {name: "text" for name in header if name not in expected}
+    points, offsets = bursts.to_ragged()
+    _say_clocks(points, names.tolist())
+    constant = (points == points[0]).all(axis=0)  # (D,)
+    if constant.any():
+        if constant.all():
+            raise BurstError(f"{_name(source)}: no column of numbers ever changes: {some(names.tolist())}.")
+        left_out |= dict.fromkeys(names[constant].tolist(), "constant")
+        units = None if bursts.units is None else np.array(bursts.units)[~constant].tolist()
+        bursts = Bursts.from_ragged(
+            np.ascontiguousarray(points[:, ~constant]),  # sums depend on the layout, in the last digit
+            offsets,
+            ids=bursts.ids,
+            feature_names=names[~constant].tolist(),
+            units=units,
+            provenance=f"{bursts.provenance}; left out as constant: {', '.join(names[constant])}",
+        )
+    return bursts, left_out
+
+
+def _say_clocks(points: Array, names: list[str]) -> None:
+    """Name columns that grow from the first row of a file to the last: no sensor does, over ROWS rows and more."""
+    if len(points) < ROWS:
+        return
+    growing = (np.diff(points, axis=0) >= 0).all(axis=0) & (points[0] < points[-1])
+    for name, grows in zip(names, growing, strict=True):
+        if grows:
+            click.echo(
+                f"'{name}' grows from row to row, as a time stamp or a counter does; if it is one, "
+                f"leave it out: --exclude {name}.",
+                err=True,
+            )
+
+
+def say_left_out(left_out: dict[str, str]) -> None:
+    """Name the columns that are not used, and why."""
+    if left_out:
+        click.echo(f"Left out: {some([f'{name} ({why})' for name, why in left_out.items()])}.", err=True)
+
+
+def read_bursts_like(model: LOCA, data: str, columns: Columns) -> Bursts:
+    """Bursts with the sensors that a model was fitted to, by name where both have names."""
+    source = _source(data)
+    burst_id = burst_id_of(model, columns)
+    header = _header(source)
+    known = _known(model, columns)
+    if known is None or header is None:
+        bursts = _bursts(source, burst_id, columns.names, columns.exclude)
+        if is_table(data) and columns.names is None:
+            read = {burst_id, *columns.exclude, *(bursts.feature_names or ())}
+            say_left_out({name: "text" for name in header or () if name not in read})
+        return bursts
+    bursts = _bursts(source, burst_id, known, ())
+    _say_ignored(model, columns, (name for name in header if name not in {burst_id, *known}))
+    return bursts
+
+
+def _bursts(source: Source, burst_id: str, names: Sequence[str] | None, exclude: Sequence[str]) -> Bursts:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "columns that do not hold numbers", UserWarning)  # `say_left_out` names them
+        if isinstance(source, str):
+            return open_bursts(source, burst_id=burst_id, columns=names, exclude=exclude, on_text="warn")
+        with _named(source.name):
+            source.seek(0)
+            return read_csv(source, burst_id, names, exclude=exclude, on_text="warn")
+
+
+# -- rows -------------------------------------------------------------------------------------------------------
+
+
+def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:
+    """Measurements (n, D) with the sensors that a model was fitted to, and the burst of each row, if it is named."""
+    source = _source(data)
+    with _named(_name(source)):
+        if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
+            if columns.names is not None or columns.exclude:
+                raise BurstError("a .npy file has no names of columns, so none can be chosen.")
+            return _read_npy(source), None
+        known = _known(model, columns)
+        names, exclude = (columns.names, columns.exclude) if known is None else (known, ())
+        table = _read_rows(source, burst_id_of(model, columns), names, exclude, needed=columns.burst_id is not None)
+    if known is None:
+        say_left_out(dict.fromkeys(table.text_columns, "text"))
+    else:
+        _say_ignored(model, columns, table.left_out)
+    return table.values, table.labels
+
+
+def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:
+    """Coordinates (n, d): the columns z0, z1, …, or all there are when none is called so; and the burst of each row."""
+    source = _source(data)
+    with _named(_name(source)):
+        if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
+            return _read_npy(source), None
+        burst_id = burst_id_of(model, columns)
+        names = [f"z{i}" for i in range(model.n_components_)]
+        header = _header(source) or ()
+        chosen = names if any(name in header for name in names) else None
+        exclude = [TRUST] if chosen is None and TRUST in header else []  # said of a point, and no part of it
+        table = _read_rows(source, burst_id, chosen, exclude, needed=columns.burst_id is not None)
+        if chosen is None and len(table.names) != len(names):
+            raise BurstError(
+                f"there is no column {', '.join(names)}, and {some(table.names)} cannot be {len(names)} coordinates."
+            )
+    say_left_out(dict.fromkeys(table.text_columns, "text"))
+    _say_ignored(model, Columns(exclude=(TRUST,)), table.left_out if chosen else ())
+    return table.values, table.labels
+
+
+def _read_rows(
+    source: Source, label: str, names: Sequence[str] | None, exclude: Sequence[str], *, needed: bool
+) -> Table:
+    if not isinstance(source, str):
+        source.seek(0)
+        return read_table(source, label, names, exclude, needed=needed)
+    suffix = Path(source).suffix.lower()
+    if suffix == ".parquet":
+        return _read_parquet(source, label, names, exclude, needed=needed)
+    if suffix != ".csv":
+        raise BurstError(f"rows are read from .csv, .parquet and .npy files; got the suffix {suffix!r}.")
+    with open(source, encoding="utf-8", newline="") as file:
+        return read_table(file, label, names, exclude, needed=needed)
+
+
+def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: Sequence[str], *, needed: bool) -> Table:
+    """Rows in their order: bursts of one row each, so that columns are chosen and checked as everywhere."""
+    require("pyarrow", "table")
+    parquet = importlib.import_module("pyarrow.parquet")
+    with open(path, "rb") as file:
+        try:
+            frame = parquet.ParquetFile(file).read()
+        except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds
+            raise BurstError(f"not a readable .parquet file ({error}).") from error
+    header = [name for name in frame.column_names if not name.startswith(INDEX) or name == label]
+    if needed and label not in header:
+        raise BurstError(f"there is no column {label!r}; the table has {', '.join(header)}.")
+    others = [name for name in header if name != label]
+    row = "".join(header) + "#"  # a name that no column has
+    bursts = from_table({**{n: frame[n] for n in others}, row: np.arange(len(frame))}, row, names, exclude=exclude)
+    used = bursts.feature_names or ()
+    labels = [str(cell) for cell in frame[label].to_pylist()] if label in header else None
+    return Table(list(used), bursts.to_ragged()[0], labels, (), tuple(name for name in others if name not in used))
+
+
+def _read_npy(path: str) -> Array:
+    values = _load(path)
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
+        raise BurstError(f"has shape {values.shape} and dtype {values.dtype}; expected numbers (n, D).")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _load(path: str) -> NDArray[Any]:
+    try:
+        values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise BurstError("not a readable .npy file of numbers; it was cut short, or holds Python objects.") from error
+    return values
+
+
+def write_rows(values: Array, names: list[str], output: Path | None, labels: Labels | None, label: str) -> None:
+    """Write rows to .npy or CSV, there with the column `label` in front; without a path, CSV to standard output."""
+    if output is not None and output.suffix.lower() == ".npy":
+        buffer = io.BytesIO()
+        np.save(buffer, values, allow_pickle=False)
+        write_atomically(output, buffer.getvalue())
+        return
+    cells = None if labels is None else [str(cell) for cell in np.asarray(labels).tolist()]
+    text = table_text(Table(names, values, cells), label)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())
+
+
+# -- what a model remembers -------------------------------------------------------------------------------------
+
+
+def _remembered(model: LOCA) -> dict[str, Any]:
+    """Columns of the table of the fit: `burst_id` and `exclude`; nothing when it was no table."""
+    found: dict[str, Any] = getattr(model, "table_", {})
+    return found
+
+
+def _known(model: LOCA, columns: Columns) -> list[str] | None:
+    """Names of the sensors that a model needs; None when it was fitted to numbers without names."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None
+    for name in names:
+        if name in columns.exclude or (columns.names is not None and name not in columns.names):
+            option = "--exclude" if name in columns.exclude else "--columns"
+            raise click.UsageError(f"the model was fitted to the column '{name}', which {option} leaves out.")
+    return [str(name) for name in names]
+
+
+def _say_ignored(model: LOCA, columns: Columns, names: Iterable[str]) -> None:
+    """Name columns that the fit has not seen."""
+    expected = {*_remembered(model).get("exclude", ()), *columns.exclude}
+    extra = [name for name in names if name not in expected]
+    if extra:
+        click.echo(f"Ignored, because the model was fitted without: {some(extra)}.", err=True)
+
+
+# -- sources ----------------------------------------------------------------------------------------------------
+
+
+def _source(data: str) -> Source:
+    """The path of a file, or the content of standard input ("-") or of another pipe, such as /dev/fd/63."""
+    if Path(data).suffix:
+        return data
+    name = STDIN if data == "-" else data
+    with _named(name):
+        try:
+            if data == "-":
+                return Text(sys.stdin.read(), name)
+            with open(data, encoding="utf-8", newline="") as file:
+                return Text(file.read(), name)
+        except UnicodeDecodeError as error:
+            raise BurstError(f"is not valid UTF-8 ({error.reason} at byte {error.start}).") from error
+
+
+def _name(source: Source) -> str:
+    return source if isinstance(source, str) else source.name
+
+
+def _header(source: Source) -> list[str] | None:
+    """Names of columns or features, if a file has them."""
+    if not isinstance(source, str):
+        source.seek(0)
+        return [name.strip() for name in next(csv.reader(source), [])]  # `read_csv` says what is wrong with it
+    names = column_names(source)
+    return None if names is None else [name for name in names if not name.startswith(INDEX)]
 
 
 @contextmanager
@@ -36,53 +351,3 @@ def _named(name: str) -> Iterator[None]:
         raise BurstError(f"{name}: there is no such file.") from None
     except OSError as error:
         raise BurstError(f"{name}: cannot be read ({error.strerror or error}).") from error
-
-
-def read_bursts(path: str, burst_id: str) -> Bursts:
-    """Bursts from a file, or as CSV from standard input when the path is "-"."""
-    if path != "-":
-        return open_bursts(path, burst_id=burst_id)
-    with _named(STDIN):
-        return read_csv(sys.stdin, burst_id)
-
-
-def read_points(path: str) -> tuple[Array, list[str] | None]:
-    """Points (n, D) from .npy, or from CSV with a header line ("-": standard input), and their burst numbers."""
-    if path == "-":
-        with _named(STDIN):
-            return _coordinates(read_table(sys.stdin, BURST_ID))
-    with _named(path):
-        if Path(path).suffix.lower() == ".npy":
-            return _read_npy(path), None
-        with open(path, encoding="utf-8", newline="") as file:
-            return _coordinates(read_table(file, BURST_ID))
-
-
-def _coordinates(table: Table) -> tuple[Array, list[str] | None]:
-    """All columns but `TRUST`, which is said of a point and no part of it."""
-    kept = [column for column, name in enumerate(table.names) if name != TRUST]
-    return table.values[:, kept], table.labels
-
-
-def _read_npy(path: str) -> Array:
-    try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise BurstError("not a readable .npy file of numbers; it was cut short, or holds Python objects.") from error
-    if values.ndim != 2 or values.dtype.kind not in "fiu":
-        raise BurstError(f"has shape {values.shape} and dtype {values.dtype}; expected numbers (n, D).")
-    return np.asarray(values, dtype=np.float64)
-
-
-def write_points(values: Array, names: list[str], output: Path | None, labels: list[str] | None = None) -> None:
-    """Write rows to .npy or CSV; without a path, CSV to standard output."""
-    if output is not None and output.suffix.lower() == ".npy":
-        buffer = io.BytesIO()
-        np.save(buffer, values, allow_pickle=False)
-        write_atomically(output, buffer.getvalue())
-        return
-    text = table_text(Table(names, values, labels), BURST_ID)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_atomically(output, text.encode())

@@ -2,6 +2,17 @@
 
 from pyloca.estimator._components import ComponentFits, compare_components
 from pyloca.estimator._loca import LOCA
+from pyloca.estimator._looks import feature_label
+from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, Reading, read_like
 
-__all__ = ["LOCA", "ComponentFits", "Data", "Reading", "compare_components", "read_like"]
+__all__ = [
+    "LOCA",
+    "ComponentFits",
+    "Data",
+    "Reading",
+    "check_parameters",
+    "compare_components",
+    "feature_label",
+    "read_like",
+]

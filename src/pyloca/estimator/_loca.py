@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import torch
@@ -20,12 +20,16 @@ from pyloca._arguments import is_integer
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator._components import MORE, compare_components
+from pyloca.estimator._looks import fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["LOCA"]
 
@@ -471,6 +475,50 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+    # -- looking at it ------------------------------------------------------------------------------------------
+
+    def plot(self, color: str | int | ArrayLike | None = None) -> Figure:
+        """Draw the embedding.
+
+        Parameters
+        ----------
+        color : None, str, int or (N,) array, default=None
+            What colours the bursts. "trust", "error" (of the round trip) and "loss" (whitening) are the maps of
+            `diagnostics_`; other text is the name of a sensor, an integer its position. A model does not keep the
+            measurements: a sensor shows what the decoder says at each burst. An array has one number per burst.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Not registered with pyplot; a notebook shows it, ``.savefig`` writes it.
+
+        Raises
+        ------
+        ValueError
+            If `color` is none of these.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> model.plot("trust").axes[-1].get_ylabel()
+        'trust'
+        """
+        check_is_fitted(self)
+        return plot_embedding(self, color)
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_  # no such attribute where scikit-learn is to show text
+        return (lambda: fitted_html(self)) if hasattr(self, "diagnostics_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "diagnostics_"):
+            bundle["text/html"] = fitted_html(self)
+        return bundle
 
     # -- files --------------------------------------------------------------------------------------------------
 

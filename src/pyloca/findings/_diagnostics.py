@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._html import html_card
 from pyloca.findings._gaps import Gap
 from pyloca.thresholds import FEW, SPARSE, SUSPECT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Diagnostics", "Finding"]
 
@@ -133,40 +137,107 @@ class Diagnostics:
         }
         return cls(**(facts | lists | arrays))
 
-    def __str__(self) -> str:
-        lines = [
-            f"whitening loss   {self.whitening_loss:.3g} (median {self.median_loss:.3g}; "
-            f"sampling alone leaves {self.sampling_floor:.3g})",
-            f"local stretch    {_range(self.stretch)} (5 % and 95 % of all directions"
-            + (")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"),
+    def _facts(self) -> list[tuple[str, str]]:
+        """What is said of the fit, line by line: a word, and what stands beside it."""
+        facts = [
+            (
+                "whitening loss",
+                f"{self.whitening_loss:.3g} (median {self.median_loss:.3g}; sampling alone leaves "
+                f"{self.sampling_floor:.3g})",
+            ),
+            (
+                "local stretch",
+                f"{_range(self.stretch)} (5 % and 95 % of all directions"
+                + (
+                    ")" if self.sampling_stretch is None else f"; sampling alone gives {_range(self.sampling_stretch)})"
+                ),
+            ),
         ]
         if self.round_trip is not None:
             middle, most = self.round_trip
-            lines.append(f"round trip       {middle:.2%} of the size of the data (median), {most:.2%} (worst burst)")
+            facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))
         if self.gap is not None:
-            lines.append(f"largest gap      {self.gap}")
+            facts.append(("largest gap", str(self.gap)))
         if len(self.p_values):
             worst = ", ".join(str(i) for i in self._called(self.suspects[:5]))
-            lines.append(
-                f"suspect bursts   {len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
-                + (f" (worst: {worst})" if worst else "")
+            facts.append(
+                (
+                    "suspect bursts",
+                    f"{len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
+                    + (f" (worst: {worst})" if worst else ""),
+                )
             )
         if self.restarts:
             times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
-            lines.append(f"restarted        {times}, from another alignment (before it: {', '.join(self.restarts)})")
-        if not self.findings:
-            but = ", but look at the suspect bursts" if len(self.suspects) else ""
-            lines.append(f"verdict          no fault found{but}")
-            if 0 < len(self.losses) < SPARSE:
-                what = "shuffled bursts and crossing sheets"
-                what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
-                lines.append(
-                    f"not looked at    {len(self.losses)} bursts are too few to compare neighbours, as for {what}"
+            facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
+        facts += self.verdict()
+        return [*facts, ("note", UNKNOWABLE)]
+
+    def verdict(self) -> list[tuple[str, str]]:
+        """The findings, or that there are none, as (word, sentence).
+
+        Returns
+        -------
+        list of (str, str)
+
+        Examples
+        --------
+        >>> Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0)).verdict()
+        [('verdict', 'no fault found')]
+        """
+        if self.findings:
+            return [("WARNING", finding.message) for finding in self.findings]
+        but = ", but look at the suspect bursts" if len(self.suspects) else ""
+        facts = [("verdict", f"no fault found{but}")]
+        if 0 < len(self.losses) < SPARSE:
+            what = "shuffled bursts and crossing sheets"
+            what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
+            facts.append(
+                (
+                    "not looked at",
+                    f"{len(self.losses)} bursts are too few to compare neighbours, as for {what}",
                 )
-        for finding in self.findings:
-            lines.append(f"WARNING          {finding.message}")
-        lines.append(f"note             {UNKNOWABLE}")
-        return "\n".join(textwrap.fill(line, 110, subsequent_indent=" " * 17) for line in lines)
+            )
+        return facts
+
+    def __str__(self) -> str:
+        return "\n".join(
+            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
+        )
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, list[str]] = {}
+        for name, text in self._facts():
+            rows.setdefault(name, []).append(text)
+        return html_card("Diagnostics", rows)
+
+    def plot(self) -> Figure:
+        """Draw whitening losses against sampling, stretches, and the round trip.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ValueError
+            If the maps are missing, as in model files of earlier versions.
+        """
+        if not len(self.losses):
+            raise ValueError(
+                "these Diagnostics have no value per burst (a model file of an earlier version); use "
+                "pyloca.diagnostics.diagnose(model, bursts).plot()."
+            )
+        from pyloca.plots import plot_diagnostics
+
+        return plot_diagnostics(
+            self.losses,
+            self.errors,
+            suspect=self.p_values < SUSPECT,
+            sampling_floor=self.sampling_floor,
+            stretch=self.stretch,
+            sampling_stretch=self.sampling_stretch,
+        )
 
 
 def _range(ends: tuple[float, float]) -> str:

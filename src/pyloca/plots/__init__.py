@@ -6,6 +6,7 @@ touched. Needs the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances
+from pyloca.plots._diagnostics import plot_diagnostics
 from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
@@ -13,6 +14,7 @@ from pyloca.plots._estimates import (
     plot_intrinsic_dim,
     plot_shuffle_test,
 )
+from pyloca.plots._figure import Figure
 from pyloca.plots._fit import (
     MOST_AXES,
     plot_ellipses,
@@ -31,6 +33,7 @@ __all__ = [
     "MOST_AXES",
     "OUTLINE",
     "SEQUENTIAL",
+    "Figure",
     "draw_points",
     "in_unit",
     "plot_agreement",
@@ -38,6 +41,7 @@ __all__ = [
     "plot_burst_std",
     "plot_comparison",
     "plot_component_selection",
+    "plot_diagnostics",
     "plot_distances",
     "plot_ellipses",
     "plot_errors",

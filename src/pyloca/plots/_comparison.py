@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from matplotlib import figure as plain
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pyloca.metrics import calibrate
+from pyloca.plots._figure import Figure
 from pyloca.plots._style import COLOURS, draw_points, in_unit, style
 
 __all__ = ["plot_comparison", "plot_distances"]
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 PAIRS = 5000
 
 
-def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None) -> Figure:
+def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = None) -> plain.Figure:
     """Draw distances in the embedding against true ones, for random pairs, with a histogram of the differences.
 
     Parameters
@@ -76,7 +77,7 @@ def plot_distances(X: Array, Z: Array, unit: str = "", *, axes: Axes | None = No
     inset.set_yticks([])
     inset.spines["left"].set_visible(False)
     figure = axes.get_figure(root=True)
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, plain.Figure)  # the user's own, where axes were given
     return figure
 
 

@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
+from pyloca.plots._figure import Figure
 from pyloca.plots._spectrum import draw_spectrum
 from pyloca.plots._style import COLOURS, SEQUENTIAL, spread_rows, style
 
@@ -35,7 +35,7 @@ ELLIPSES, LONGEST = 120, 2.5  # number drawn; a larger stretch is drawn as this 
 LABEL_WIDTH = 0.11  # of the name of a stage, as a fraction of the axis
 
 
-def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figure:
+def plot_map(Z: Array, values: Array | None = None, label: str = "", *, log: bool = False) -> Figure:
     """Draw the embedding, coloured by a value per burst.
 
     Every pair of the first four coordinates has a panel; a single coordinate is drawn against the values. The colours
@@ -45,8 +45,9 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
     ----------
     Z : (N, d) array
         Embedding.
-    values : (N,) array
-    label : str
+    values : (N,) array, optional
+        None: all dots have one colour.
+    label : str, default=""
         Of the colour bar.
     log : bool, default=False
         Whether the colour scale is logarithmic.
@@ -62,7 +63,8 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
     >>> [axes.get_ylabel() for axes in plot_map(Z, Z[:, 0], "height").axes]
     ['$z_1$', 'height']
     """
-    values = np.asarray(values, dtype=np.float64)
+    plain, label = values is None, label.replace("$", r"\$")  # a name is no formula
+    values = np.zeros(len(Z)) if values is None else np.asarray(values, dtype=np.float64)
     norm = _norm(values, log)
     pairs = list(combinations(range(min(Z.shape[1], MOST_AXES)), 2))
     columns = min(len(pairs), 3) or 1
@@ -79,6 +81,9 @@ def plot_map(Z: Array, values: Array, label: str, *, log: bool = False) -> Figur
             axes.set(xlabel=f"$z_{i}$", ylabel=f"$z_{j}$", aspect="equal")
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.yaxis.set_major_locator(MaxNLocator(5))
+        if plain:
+            panels[0].set(**({} if pairs else {"yticks": []}))
+            return figure
         bar = figure.colorbar(drawn, ax=panels.tolist(), extend="both", shrink=0.8, aspect=30)
         if isinstance(norm, LogNorm):
             _label_log(bar.ax.yaxis, norm.vmin, norm.vmax)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from pyloca.plots._figure import Figure
 from pyloca.plots._style import COLOURS, OUTLINE, draw_points, style
 
 __all__ = ["draw_spectrum", "plot_alignment"]

@@ -3,8 +3,22 @@
 Needs the extra ``pyloca[report]``.
 """
 
+from pyloca.report._columns import read_colours
+from pyloca.report._download import Download
 from pyloca.report._explorer import Explorer, explorer
 from pyloca.report._page import Figure, Page, Section, Table, render, versions
 from pyloca.report._user import user_report
 
-__all__ = ["Explorer", "Figure", "Page", "Section", "Table", "explorer", "render", "user_report", "versions"]
+__all__ = [
+    "Download",
+    "Explorer",
+    "Figure",
+    "Page",
+    "Section",
+    "Table",
+    "explorer",
+    "read_colours",
+    "render",
+    "user_report",
+    "versions",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
-from pyloca.estimator import LOCA
+from pyloca.estimator import LOCA, feature_label
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.networks import MLP, Standardized
+from pyloca.report._columns import Columns, as_columns
+from pyloca.report._packing import pack
 
 __all__ = ["Explorer", "explorer"]
 
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 SHOWN = 3000  # points behind the one that is dragged
 EXACT = 200_000  # weights up to which they are stored in float64; beyond, in float32, which a page shows as well
 MOST_WEIGHTS = 1_200_000  # 6 MB in float32 and base64
+MOST_MEANS = 400_000  # numbers of measured means in a page: 2 MB; beyond, dots are coloured by what the decoder says
+MOST_SENSORS = 1000  # in a menu
 KINDS = ("measurement", "floor")
 
 
@@ -46,7 +49,10 @@ def explorer(
     coordinates: ArrayLike | None = None,
     walls: ArrayLike | None = None,
     names: Sequence[str] | None = None,
+    ids: Sequence[Any] | NDArray[Any] | None = None,
     labels: Sequence[str] | None = None,
+    columns: Columns | None = None,
+    maps: Mapping[str, Array] | None = None,
     image_shape: tuple[int, int] | None = None,
     motion: RigidMap | None = None,
     unit: str = "",
@@ -72,9 +78,15 @@ def explorer(
     walls : (r, 4)
         Rooms of the floor as (left, bottom, right, top); the outline of their union is drawn.
     names : sequence of D str
-        What the features are called.
+        What the features are called, by default as the model has it, with their units.
+    ids : sequence of N labels
+        What the bursts are called, by default their numbers.
     labels : sequence of N str
-        What the bursts are called.
+        More words on each burst, beside its id.
+    columns : mapping of str to N numbers or texts
+        What the dots can be coloured by, beside the sensors.
+    maps : mapping of str to (N,) array
+        The same for figures of the fit, > 0: a logarithmic scale where they range over more than two decades.
     image_shape : (int, int)
         Rows and columns of measurements that are pictures, D = rows · columns.
     motion : RigidMap
@@ -89,9 +101,11 @@ def explorer(
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
     Y = np.asarray(means, dtype=np.float64)
     n, dim = Y.shape
-    for name, values, length in (("names", names, dim), ("labels", labels, n)):
+    for name, values, length in (("names", names, dim), ("ids", ids, n), ("labels", labels, n)):
         if values is not None and len(values) != length:
             raise ValueError(f"{name} has {len(values)} entries; expected {length}.")
+    if names is None and (hasattr(model, "feature_names_in_") or getattr(model, "units_", None) is not None):
+        names = [feature_label(model, i) for i in range(dim)]
     if image_shape is not None and int(np.prod(image_shape)) != dim:
         raise ValueError(f"image_shape = {image_shape} does not hold D = {dim} numbers.")
     networks = {"encoder": model.encoder_, "decoder": model.decoder_}
@@ -103,23 +117,58 @@ def explorer(
     data: dict[str, Any] = {name: _network(module) for name, module in networks.items()}
     data |= {
         "kind": kind,
-        "points": _pack(Z[rows], "f4"),
+        "points": pack(Z[rows], "f4"),
         "rows": rows.tolist(),
+        "ids": None if ids is None else [str(label) for label in np.asarray(ids)[rows].tolist()],
         "labels": None if labels is None else [str(labels[row]) for row in rows],
         "total": n,
         "spacing": _spacing(Z[rows]),
-        "low": _pack(Y.min(axis=0), "f8"),
-        "high": _pack(Y.max(axis=0), "f8"),
+        "low": pack(Y.min(axis=0), "f8"),
+        "high": pack(Y.max(axis=0), "f8"),
         "names": None if names is None else [str(name) for name in names],
         "image_shape": None if image_shape is None else [int(size) for size in image_shape],
         "unit": unit,
+        "mixed": _mixed(model),
+        "sensors": dim <= MOST_SENSORS,
+        "colours": _colours(as_columns(columns or {}, n), as_columns(maps or {}, n), rows),
     }
-    # A cloud of measurements is drawn where an eye can follow it; on a floor every place needs its measurement.
+    # A cloud of measurements is drawn where an eye can follow it, or coloured by them; on a floor every place needs its
+    # measurement.
     if kind == "floor" or dim in (2, 3):
-        data["means"] = _pack(Y[rows], "f8" if len(rows) * dim <= EXACT else "f4")
+        data["means"] = pack(Y[rows], "f8" if len(rows) * dim <= EXACT else "f4")
+    elif len(rows) * dim <= MOST_MEANS:
+        data["means"] = pack(Y[rows], "f4")
     if kind == "floor":
         data |= _floor(Z, coordinates, walls, motion, rows)
     return Explorer(title, data, caption)
+
+
+def _mixed(model: LOCA) -> bool:
+    """Whether features are of different kinds, so that no one axis holds them all."""
+    units, scale = getattr(model, "units_", None), model.feature_scale_
+    return (units is not None and len(set(units)) > 1) or bool(np.any(scale != scale[0]))
+
+
+def _colours(
+    columns: Mapping[str, NDArray[Any]], maps: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]
+) -> list[dict[str, Any]]:
+    """What dots can be coloured by, beside the sensors."""
+    stored: list[dict[str, Any]] = []
+    for group, chosen in (("your columns", columns), ("quality of the fit", maps)):
+        for name, values in chosen.items():
+            entry: dict[str, Any] = {"group": group, "name": name}
+            if values.dtype.kind == "f":
+                entry |= {"values": pack(values[rows], "f8"), "log": group != "your columns" and _wide(values)}
+            else:
+                levels, codes = np.unique(values[rows], return_inverse=True)
+                entry |= {"levels": levels.tolist(), "codes": codes.tolist()}
+            stored.append(entry)
+    return stored
+
+
+def _wide(values: Array) -> bool:
+    positive = values[np.isfinite(values) & (values > 0)]
+    return len(positive) > 0 and float(np.quantile(positive, 0.99)) > 100 * float(np.quantile(positive, 0.01))
 
 
 def _floor(
@@ -133,7 +182,7 @@ def _floor(
         raise ValueError(f"walls must be rooms (left, bottom, right, top), shape (r, 4); got shape {rooms.shape}.")
     motion = calibrate(X, Z) if motion is None else motion
     return {
-        "places": _pack(X[rows], "f8"),
+        "places": pack(X[rows], "f8"),
         "walls": rooms.tolist(),
         "motion": {"rotation": motion.rotation.tolist(), "shift": motion.shift.tolist(), "scale": motion.scale},
     }
@@ -142,7 +191,7 @@ def _floor(
 def _reason(networks: Mapping[str, nn.Module]) -> str:
     """Why these networks cannot run in a page; "" when they can."""
     for name, module in networks.items():
-        network = module.network if isinstance(module, Standardized) else module
+        network = _bare(module)
         if not isinstance(network, MLP):
             return (
                 f"The {name} is a module of your own ({type(network).__name__}). A page runs the networks that pyloca "
@@ -157,38 +206,43 @@ def _reason(networks: Mapping[str, nn.Module]) -> str:
     return ""
 
 
+def _bare(module: nn.Module) -> nn.Module:
+    """The network inside all scalings."""
+    while isinstance(module, Standardized):
+        module = module.network
+    return module
+
+
+def _scalings(module: nn.Module, n_in: int, n_out: int) -> tuple[Array, Array, Array, Array]:
+    """All scalings around a network as one: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
+    in_shift, in_scale, out_shift, out_scale = np.zeros(n_in), np.ones(n_in), np.zeros(n_out), np.ones(n_out)
+    while isinstance(module, Standardized):  # from the outermost in
+        in_shift = in_shift + in_scale * module.in_shift.numpy()
+        in_scale = in_scale * module.in_scale.numpy()
+        out_shift = out_shift + out_scale * module.out_shift.numpy()
+        out_scale = out_scale * module.out_scale.numpy()
+        module = module.network
+    return in_shift, in_scale, out_shift, out_scale
+
+
 def _network(module: nn.Module) -> dict[str, Any]:
-    network = module.network if isinstance(module, Standardized) else module
+    network = _bare(module)
     assert isinstance(network, MLP)
     dtype = "f8" if sum(parameter.numel() for parameter in network.parameters()) <= EXACT else "f4"
 
     def linear(layer: nn.Linear) -> dict[str, Any]:
         bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
-        return {"weight": _pack(layer.weight, dtype), "bias": _pack(bias, "f8")}
+        return {"weight": pack(layer.weight, dtype), "bias": pack(bias, "f8")}
 
     layers = network.linear_layers()
-    n_in, n_out = layers[0].in_features, layers[-1].out_features
-    shift, scale, out_shift, out_scale = np.zeros(n_in), 1.0, np.zeros(n_out), 1.0
-    if isinstance(module, Standardized):
-        shift, out_shift = module.in_shift.numpy(), module.out_shift.numpy()
-        scale, out_scale = float(module.in_scale), float(module.out_scale)
+    ends = _scalings(module, layers[0].in_features, layers[-1].out_features)
     return {
         "activation": network.activation,
         "layers": [linear(layer) for layer in layers],
         "tail": None if network.tail is None else linear(network.tail),
         "skip": None if network.skip is None else linear(network.skip),
-        "in_shift": _pack(np.broadcast_to(shift, n_in), "f8"),
-        "in_scale": scale,
-        "out_shift": _pack(np.broadcast_to(out_shift, n_out), "f8"),
-        "out_scale": out_scale,
+        **dict(zip(("in_shift", "in_scale", "out_shift", "out_scale"), (pack(end, "f8") for end in ends), strict=True)),
     }
-
-
-def _pack(array: Array | torch.Tensor, dtype: str) -> dict[str, Any]:
-    """An array as its little-endian bytes in base64."""
-    values = array.detach().numpy() if isinstance(array, torch.Tensor) else array
-    raw = np.ascontiguousarray(values, dtype=f"<{dtype}")
-    return {"dtype": dtype, "shape": list(raw.shape), "data": base64.b64encode(raw.tobytes()).decode()}
 
 
 def _spacing(Z: Array) -> float:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pyloca.report._download import Download
 from pyloca.report._explorer import Explorer
 
 __all__ = ["CITATION", "Figure", "Page", "Section", "Table", "render", "versions"]
@@ -25,7 +26,14 @@ CITATION = (
     "Proceedings of the National Academy of Sciences 117."
 )
 LIBRARIES = ("pyloca", "torch", "numpy", "scipy", "scikit-learn")
-SCRIPTS = ("network.js", "drawing.js", "measurement.js", "explorer.js")  # each uses what lies in those before it
+SCRIPTS = (
+    "network.js",
+    "drawing.js",
+    "measurement.js",
+    "colours.js",
+    "explorer.js",
+    "download.js",
+)  # each uses what lies in those before it
 NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan|—)( [^\d\s]{1,3})?")
 
 
@@ -70,13 +78,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it: explorers, paragraphs, figures, tables, in this order."""
+    """A heading and what stands under it: explorers, paragraphs, downloads, figures, tables, in this order."""
 
     title: str
     paragraphs: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     explorers: tuple[Explorer, ...] = ()
+    downloads: tuple[Download, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,8 +125,8 @@ def render(page: Page) -> str:
     Every text is escaped, and the file's own policy lets a browser run exactly one script and one style sheet, known by
     their hashes: whatever a label contains, it is shown and not run.
     """
-    has_explorer = any(explorer.data for section in page.sections for explorer in section.explorers)
-    style, script = _asset("page.css"), _script() if has_explorer else ""
+    active = any(section.downloads or any(e.data for e in section.explorers) for section in page.sections)
+    style, script = _asset("page.css"), _script() if active else ""
     policy = [
         "default-src 'none'",
         f"script-src {_hash(script)}",

@@ -2,68 +2,44 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib import figure as drawn
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from pyloca.bursts import open_bursts
-from pyloca.checks import push, whitening
-from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, Reading, read_like
-from pyloca.findings import Diagnostics, judge, round_trip_errors
-from pyloca.geometry import BurstStatistics
-from pyloca.inspection import median_spectrum
-from pyloca.plots import (
-    MOST_AXES,
-    plot_ellipses,
-    plot_errors,
-    plot_map,
-    plot_spectrum,
-    plot_training,
-    plot_whitening,
-    png,
-)
+from pyloca.checks import push
+from pyloca.diagnostics import Agreement
+from pyloca.estimator import LOCA, Data
+from pyloca.findings import Diagnostics
+from pyloca.plots import plot_ellipses, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
+from pyloca.report._certainty import certainty
+from pyloca.report._columns import Columns
 from pyloca.report._explorer import explorer
+from pyloca.report._found import Found, find
 from pyloca.report._page import Figure, Page, Section, Table, versions
+from pyloca.report._sensors import embedding, sensor_table
+from pyloca.report._words import as_figure, counts_words, numbers, percent, plural
 
 __all__ = ["user_report"]
 
 Array = NDArray[np.float64]
 
 WORST = 10  # bursts in the table
+MANY = 20  # features without names of which there is no table
 NOT_A_SETTING = {"callbacks", "verbose", "device", "encoder", "decoder"}
 
 
-@dataclass(frozen=True)
-class _Findings:
-    """What the page is made from: everything has a row for each of the N bursts."""
-
-    model: LOCA
-    seen: Reading
-    statistics: BurstStatistics
-    spectrum: Array
-    Z: Array  # (N, d)
-    loss: Array
-    floors: Array  # 0 where sampling explains nothing
-    stretch: Array  # (N, k)
-    error: Array  # of the reconstruction, as part of the data's size
-    held_out: NDArray[np.int64] | None  # None: these are not the bursts of the fit
-    diagnostics: Diagnostics  # of the fit when these are its bursts, else of these
-    labels: Sequence[str] | None
-
-    @property
-    def sampled(self) -> bool:
-        return bool(np.all(self.floors > 0))
-
-
-def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = None, name: str = "") -> Page:
+def user_report(
+    model: LOCA,
+    bursts: Data,
+    *,
+    labels: Sequence[str] | None = None,
+    columns: Columns | None = None,
+    agreement: Agreement | None = None,
+    name: str = "",
+) -> Page:
     """The page of a fitted model: what it found, how far to believe it, and the model itself to play with.
 
     Parameters
@@ -73,12 +49,38 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
     bursts : (N, M, D), Bursts, BurstStatistics, or a path
         The bursts of the fit, or others from the same instrument; the page says which.
     labels : sequence of N str, optional
-        What the bursts are called.
+        More words on each burst; the page names bursts by their ids.
+    columns : mapping of str to N numbers or texts, optional
+        What else the reader can colour the embedding by, such as ``{"operator": [...]}``. `read_colours` reads them
+        from a CSV file.
+    agreement : Agreement, optional
+        ``pyloca.diagnostics.agreement(model, bursts)``: error bars for the page.
     name : str
         Title of the page.
+
+    Returns
+    -------
+    Page
+        For `render`.
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, or there are not as many `labels`.
+    ValueError
+        If `columns` or `agreement` are about another number of bursts.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+    >>> page = user_report(model, data.bursts, columns={"height": data.X[:, 1]})
+    >>> page.sections[0].title
+    'Explore the model'
     """
     check_is_fitted(model)
-    found = _find(model, bursts, labels)
+    found = find(model, bursts, labels, columns, agreement)
     warnings = found.diagnostics.warnings
     if found.held_out is None:
         # A doubt about the fit itself does not go away with other data.
@@ -89,9 +91,10 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
         sections=(
             _explore(found),
             _overview(found),
-            _embedding(found),
+            embedding(found),
             _whitening(found),
             _reconstruction(found),
+            certainty(found),
             _training(found),
             _bursts(found),
         ),
@@ -101,35 +104,10 @@ def user_report(model: LOCA, bursts: Data, *, labels: Sequence[str] | None = Non
     )
 
 
-def _find(model: LOCA, bursts: Data, labels: Sequence[str] | None) -> _Findings:
-    if isinstance(bursts, (str, os.PathLike)):
-        bursts = open_bursts(bursts)
-    seen = read_like(model, bursts)
-    statistics = seen.statistics
-    spectrum = np.median(statistics.spectra, axis=0) if seen.bursts is None else median_spectrum(seen.bursts)
-    if labels is not None and len(labels) != len(statistics):
-        raise BurstError(f"there are {len(labels)} labels for {len(statistics)} bursts; give one for each.")
-    means = statistics.means
-    Z = seen.embed()
-    white = whitening(seen.encoder, statistics, model.burst_std_)
-    loss, floors, stretch = white.losses, white.floors, white.stretches
-    if not white.sampled:
-        floors = np.zeros_like(floors)
-    error = round_trip_errors(seen.decoder, means, Z)
-    same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
-    held_out = model.validation_indices_ if same else None
-    checked = (
-        model.diagnostics_
-        if same
-        else judge(seen.encoder, statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
-    )
-    return _Findings(model, seen, statistics, spectrum, Z, loss, floors, stretch, error, held_out, checked, labels)
-
-
 # -- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _lead(found: _Findings, warnings: Sequence[str]) -> str:
+def _lead(found: Found, warnings: Sequence[str]) -> str:
     low, high = found.diagnostics.stretch
     verdict = (
         "A check says that this result should not be believed as it stands."
@@ -138,8 +116,8 @@ def _lead(found: _Findings, warnings: Sequence[str]) -> str:
         f"(5 % to 95 % of all directions){_sampling_words(found.diagnostics)}."
     )
     return (
-        f"{len(found.Z):,} bursts in {_plural(found.statistics.n_features, 'feature')}, brought to "
-        f"{_plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
+        f"{len(found.Z):,} bursts in {plural(found.statistics.n_features, 'feature')}, brought to "
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
     )
 
 
@@ -150,20 +128,29 @@ def _sampling_words(checked: Diagnostics) -> str:
     return f", where the sampling of their points alone gives {low:.3f} to {high:.3f}"
 
 
-def _explore(found: _Findings) -> Section:
-    return Section(
-        "Explore the model",
-        explorers=(explorer(found.model, found.statistics.means, title="From the embedding", labels=found.labels),),
+def _explore(found: Found) -> Section:
+    maps = {"whitening loss": found.loss, "reconstruction error": found.error, "trust": found.trust}
+    if found.agreement is not None:
+        maps["standard error"] = found.agreement.standard_errors
+    play = explorer(
+        found.model,
+        found.means,
+        title="From the embedding",
+        ids=found.statistics.ids,
+        labels=found.labels,
+        columns=found.columns,
+        maps=maps,
     )
+    return Section("Explore the model", explorers=(play,))
 
 
-def _overview(found: _Findings) -> Section:
+def _overview(found: Found) -> Section:
     model, statistics = found.model, found.statistics
     checked = found.diagnostics
     which = "held-out bursts" if found.held_out is not None and len(found.held_out) else "all bursts here"
     rows = [
         ("N, bursts", f"{len(statistics):,}"),
-        ("M, points a burst", _counts(statistics.counts)),
+        ("M, points per burst", counts_words(statistics.counts)),
         ("D, features", f"{statistics.n_features:,}"),
         ("k, directions that a burst spans", str(statistics.intrinsic_dim)),
         ("d, coordinates", str(model.n_components_)),
@@ -174,7 +161,7 @@ def _overview(found: _Findings) -> Section:
             "local stretch, 5 % to 95 %",
             f"{checked.stretch[0]:.3f} to {checked.stretch[1]:.3f}{_sampling_words(checked)}",
         ),
-        ("reconstruction error, median", f"{_percent(np.median(found.error))} of the size of the data"),
+        ("reconstruction error, median", f"{percent(np.median(found.error))} of the size of the data"),
         *([] if checked.gap is None else [("largest gap", str(checked.gap).capitalize())]),
         ("training", f"{model.n_iter_:,} iterations, {'converged' if model.converged_ else 'did not converge'}"),
     ]
@@ -186,29 +173,7 @@ def _overview(found: _Findings) -> Section:
     return Section("At a glance", paragraphs, (Table(("quantity", "value"), tuple(rows)),))
 
 
-def _embedding(found: _Findings) -> Section:
-    means = found.statistics.means
-    components = PCA(
-        min(2, means.shape[1]), svd_solver="full" if means.shape[1] <= 500 else "randomized", random_state=0
-    )
-    figures = []
-    colours = components.fit_transform(means).T
-    # Pictures of more than one panel stand below each other; one of them says enough.
-    for order, values in zip(("1st", "2nd"), colours if found.Z.shape[1] <= 2 else colours[:1], strict=False):
-        label = f"{order} principal component of y"
-        picture = plot_map(found.Z, values, label)
-        figures.append(_figure(picture, f"Map of the embedded bursts, coloured by the {label}."))
-    d = found.Z.shape[1]
-    shown = "" if d <= MOST_AXES else f" Of the {d} coordinates the first {MOST_AXES} are drawn."
-    words = (
-        "A dot is a burst, coloured by what was measured there: a principal component of the measurements y. Colours "
-        "that change smoothly mean that near places measure alike. All axes have one scale; turning, mirroring or "
-        f"shifting the whole picture would change nothing.{shown}"
-    )
-    return Section("Embedding", (words,), figures=tuple(figures))
-
-
-def _whitening(found: _Findings) -> Section:
+def _whitening(found: Found) -> Section:
     k = found.statistics.intrinsic_dim
     score = found.loss / found.floors if found.sampled else found.loss
     label = "whitening loss / what sampling leaves" if found.sampled else "whitening loss"
@@ -227,13 +192,13 @@ def _whitening(found: _Findings) -> Section:
         ),
         (_worst(found, score),),
         (
-            _figure(
+            as_figure(
                 plot_whitening(found.loss, found.floors, k, found.held_out),
                 f"Histogram of the whitening loss of the bursts; median {np.median(score):.3g}.",
                 "Whitening loss of every burst"
                 + (", in units of what sampling leaves on average." if found.sampled else "."),
             ),
-            _figure(
+            as_figure(
                 plot_map(found.Z, score, label, log=True),
                 "Map of the embedded bursts, coloured by their whitening loss.",
                 "The same on the embedding. Bright patches, rather than single bright dots, are places to mistrust: an "
@@ -244,11 +209,11 @@ def _whitening(found: _Findings) -> Section:
     )
 
 
-def _ellipses(found: _Findings) -> list[Figure]:
+def _ellipses(found: Found) -> list[Figure]:
     if found.Z.shape[1] < 2:
         return []
     return [
-        _figure(
+        as_figure(
             plot_ellipses(found.Z, push(found.seen.encoder, found.statistics, found.model.burst_std_)[1].numpy()),
             "Some bursts after the encoder, drawn as ellipses on the embedding.",
             "Some bursts after the encoder, many times enlarged. Round ones of the size of the dashed circle are as "
@@ -257,16 +222,16 @@ def _ellipses(found: _Findings) -> list[Figure]:
     ]
 
 
-def _worst(found: _Findings, score: Array) -> Table:
+def _worst(found: Found, score: Array) -> Table:
     rows = []
     # The largest and the smallest stretch of a burst: which way it fails to be round.
     for i in np.argsort(-score, kind="stable")[:WORST]:
-        burst = [str(i)] if found.labels is None else [str(i), str(found.labels[i])]
+        burst = [str(found.statistics.ids[i])] + ([] if found.labels is None else [str(found.labels[i])])
         held = "" if found.held_out is None else "yes" if i in found.held_out else "no"
         cells = (f"{found.loss[i]:.3g}", f"{score[i]:.3g}" if found.sampled else "", held)
         stretch = f"{found.stretch[i].min():.3f} to {found.stretch[i].max():.3f}"
         rows.append(
-            (*burst, _numbers(found.Z[i]), stretch, *(cell for cell in cells if cell), f"{_percent(found.error[i])}")
+            (*burst, numbers(found.Z[i]), stretch, *(cell for cell in cells if cell), f"{percent(found.error[i])}")
         )
     names = ("burst",) if found.labels is None else ("burst", "label")
     header = [*names, "embedded at", "stretch", "loss"]
@@ -274,7 +239,7 @@ def _worst(found: _Findings, score: Array) -> Table:
     return Table(tuple(header), tuple(rows), f"The {len(rows)} bursts that came out least round")
 
 
-def _reconstruction(found: _Findings) -> Section:
+def _reconstruction(found: Found) -> Section:
     label = "reconstruction error / size of the data"
     far = int((found.error > 0.1).sum())
     return Section(
@@ -282,16 +247,16 @@ def _reconstruction(found: _Findings) -> Section:
         (
             "The mean of every burst goes through the encoder and back through the decoder. The error is its distance "
             "from itself, as a part of the data's size (the root mean square distance from their centre). "
-            f"The median is {_percent(np.median(found.error))}, the worst is {_percent(found.error.max())}; {far:,} of "
+            f"The median is {percent(np.median(found.error))}, the worst is {percent(found.error.max())}; {far:,} of "
             f"{len(found.error):,} bursts are off by more than 10 %.",
         ),
         figures=(
-            _figure(
+            as_figure(
                 plot_errors(found.error, label),
                 f"Histogram of the reconstruction error; median {np.median(found.error):.3g}.",
                 "Reconstruction error of every burst mean.",
             ),
-            _figure(
+            as_figure(
                 plot_map(found.Z, found.error, label, log=True),
                 "Map of the embedded bursts, coloured by their reconstruction error.",
                 "The same on the embedding. Where two distant measurements are embedded at one place, no decoder can "
@@ -301,7 +266,7 @@ def _reconstruction(found: _Findings) -> Section:
     )
 
 
-def _training(found: _Findings) -> Section:
+def _training(found: Found) -> Section:
     history = found.model.history_
     if not history:
         return Section("Training", ("The training left no record: it ended before its first check.",))
@@ -312,7 +277,7 @@ def _training(found: _Findings) -> Section:
             f"“{found.model.solver}”. Each stage has its own objective, so only values of one stage can be compared.",
         ),
         figures=(
-            _figure(
+            as_figure(
                 plot_training(history),
                 f"Loss against iterations of the training, {len(history)} checks.",
                 "Loss at every check of the training, on the bursts that it used and on those held out.",
@@ -321,20 +286,22 @@ def _training(found: _Findings) -> Section:
     )
 
 
-def _bursts(found: _Findings) -> Section:
+def _bursts(found: Found) -> Section:
     k = found.statistics.intrinsic_dim
     spectra = found.statistics.spectra
     off = float(np.median(found.statistics.residuals / (spectra.sum(axis=1) + found.statistics.residuals)))
     beyond = (
-        f"a clear drop after them means that the bursts are flat patches. {_percent(off)} of a burst's variance lies "
+        f"a clear drop after them means that the bursts are flat patches. {percent(off)} of a burst's variance lies "
         "off its tangents (median): noise and curvature."
         if k < found.statistics.n_features
         else "here these are all directions that there are."
     )
+    sensors = (sensor_table(found),) if found.named or found.statistics.n_features <= MANY else ()
     return Section(
         "The bursts themselves",
         (f"Median eigenvalues of the burst covariances. The first k = {k} belong to the tangents; {beyond}",),
         (
+            *sensors,
             Table(
                 ("eigenvalue", "median", "meaning"),
                 tuple(
@@ -344,7 +311,7 @@ def _bursts(found: _Findings) -> Section:
             ),
         ),
         (
-            _figure(
+            as_figure(
                 plot_spectrum(found.spectrum, k),
                 f"The {len(found.spectrum)} leading median eigenvalues, of which {k} are tangent.",
             ),
@@ -352,11 +319,7 @@ def _bursts(found: _Findings) -> Section:
     )
 
 
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
-def _figure(picture: drawn.Figure, alt: str, caption: str = "") -> Figure:
-    return Figure(png(picture), alt, caption)
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def _settings(model: LOCA) -> dict[str, str]:
@@ -370,7 +333,7 @@ def _setting(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _whose(found: _Findings) -> str:
+def _whose(found: Found) -> str:
     if found.held_out is None:
         return "These are not the bursts that the model was fitted to: everything below is about new data."
     held = len(found.held_out)
@@ -383,26 +346,5 @@ def _scale(model: LOCA) -> str:
     return "given" if model.burst_std is not None else "not given to LOCA: where the bursts knew none, estimated"
 
 
-def _floor_words(found: _Findings, floor: float) -> str:
+def _floor_words(found: Found, floor: float) -> str:
     return f"{floor:.3g}" if found.sampled else "nothing: see below"
-
-
-def _counts(counts: Array) -> str:
-    if not np.isfinite(counts).all():
-        return "known exactly"
-    low, high = int(counts.min()), int(counts.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _percent(part: float) -> str:
-    if 0 < part < 1e-5:
-        return "less than 0.001 %"
-    return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
-
-
-def _numbers(values: Array) -> str:
-    return "(" + ", ".join(f"{value:.3g}" for value in values).replace("-", "−") + ")"
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

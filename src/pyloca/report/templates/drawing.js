@@ -124,15 +124,38 @@ class Backdrop {
   }
 }
 
-function drawDots(context, points, toScreen) {
-  context.globalAlpha = points.length > 1000 ? 0.6 : 0.8;
-  for (const point of points) dot(context, toScreen(point), points.length > 1000 ? 1.6 : 2.2, colour("dots"));
+/** Dots in one colour, or each in that of `paint(i)`. */
+function drawDots(context, points, toScreen, paint = null) {
+  const many = points.length > 1000;
+  const grey = colour("dots");
+  context.globalAlpha = paint ? 1 : many ? 0.6 : 0.8;
+  points.forEach((point, i) => dot(context, toScreen(point), (many ? 1.6 : 2.2) + (paint ? 0.6 : 0), paint ? paint(i) : grey));
   context.globalAlpha = 1;
 }
 
 // -- pointer and keys --------------------------------------------------------------------------------------------
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
+/** Words beside a mouse that rests on something: `find([x, y])` gives them, or "". */
+function addTip(view, find) {
+  const tip = make("div", view.canvas.parentElement, { className: "tip", hidden: true }, { "aria-hidden": "true" });
+  view.canvas.addEventListener("pointermove", (event) => {
+    const frame = view.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
+    const words = event.pointerType === "mouse" && !event.buttons ? find([x - 1, y - 1]) : "";
+    tip.hidden = !words;
+    if (!words) return;
+    tip.textContent = words;
+    // On the side where there is more room, so that it never leaves the picture.
+    const right = x > frame.width / 2;
+    tip.style.left = right ? "" : `${x + 14}px`;
+    tip.style.right = right ? `${frame.width - x + 14}px` : "";
+    tip.style.maxWidth = `${(right ? x : frame.width - x) - 18}px`;
+    tip.style.top = `${view.canvas.offsetTop + Math.max(0, y - 12)}px`;
+  });
+  view.canvas.addEventListener("pointerleave", () => (tip.hidden = true));
+}
 
 /** Calls `drag(at, moved)` in pixels while the pointer is down, `moved` null at first, and `step(dx, dy)` for keys. */
 function listen(canvas, drag, step) {

@@ -1,6 +1,7 @@
 // Drag a point, see what the model makes of it.
 const FAR = 3; // times the usual spacing between embedded bursts at which a point is outside the data
 const FADED = 0.45; // strength with which that is drawn
+const NEAR = 8; // pixels from a dot at which the mouse is on it
 const SHORT = 6; // numbers that fit into a line of text
 
 /** What both kinds have: views, a readout, and numbers for those who listen. */
@@ -16,11 +17,21 @@ class Explorer {
     this.strength = 1; // of what the model says, when drawn
     this.views = [];
     this.lines = {};
+    this.colouring = null; // of the dots; null: all alike
+    this.chosen = "";
   }
 
   name(i) {
     const label = this.data.labels && this.data.labels[i];
-    return `burst ${this.data.rows[i]}${label ? ` (${label})` : ""}`;
+    const id = this.data.ids ? this.data.ids[i] : this.data.rows[i];
+    return `burst ${id}${label ? ` (${label})` : ""}`;
+  }
+
+  /** The burst whose dot, one of `places` on the screen, is under the mouse. */
+  tip(places, at) {
+    const [i, away] = nearest(places, at);
+    if (away > NEAR) return "";
+    return this.colouring ? `${this.name(i)}, ${this.colouring.words(i)}` : this.name(i);
   }
 
   unit(text) {
@@ -89,13 +100,22 @@ class Explorer {
     for (const view of this.views) view.redraw();
   }
 
+  /** When the colours of the page changed. */
+  recolour() {
+    if (this.showLegend) this.showLegend();
+    this.redraw();
+  }
+
   resize() {
     for (const view of this.views) view.resize();
     this.redraw();
   }
 
   measured() {
-    if (this.y.length <= SHORT) return vector(this.y);
+    if (this.y.length <= SHORT) {
+      if (!this.data.names) return vector(this.y);
+      return this.names.map((name, i) => `${name} ${number(this.y[i])}`).join(", ");
+    }
     const [low, high] = range(this.y);
     return `${this.y.length} numbers from ${number(low)} to ${number(high)}`;
   }
@@ -117,10 +137,12 @@ class MeasurementExplorer extends Explorer {
       "Drag the orange point, or focus the embedding and use the arrow keys (with Shift: ten times as far). " +
       "The decoder runs in this page and says what would be measured there.";
     if (d > 2) this.addControls();
+    addColourMenu(this.stage, this, () => this.redraw());
     this.addViews();
     this.backdrop = new Backdrop();
     const ratio = d === 1 ? 0.5 : d === 2 ? fitting(this.box(), 1) : 1;
     this.addPlane("Embedding", ratio);
+    addTip(this.plane, (at) => this.tip(this.points.map((z) => this.frame.toScreen(this.shown(z))), at));
     this.addMeasurement(ratio);
     this.addReadout(
       [["z", "point z"], ["y", "decoded measurement"], ["back", "round trip"], ["trust", "trust"]],
@@ -224,8 +246,9 @@ class MeasurementExplorer extends Explorer {
     this.frameBox = [x0, x1, y0, y1];
     this.plane.title.textContent =
       this.axes.length > 1 ? `Embedding (z${this.axes[0]} to the right, z${this.axes[1]} up)` : "Embedding";
-    this.backdrop.paint(context, this.plane, this.axes.join(), (behind) =>
-      drawDots(behind, this.points, (z) => this.frame.toScreen(this.shown(z))),
+    const paint = this.colouring && this.colouring.paint;
+    this.backdrop.paint(context, this.plane, `${this.axes} ${this.chosen}`, (behind) =>
+      drawDots(behind, this.points, (z) => this.frame.toScreen(this.shown(z)), paint),
     );
     ring(context, this.frame.toScreen(this.shown(this.back)));
     context.globalAlpha = this.strength;
@@ -252,6 +275,7 @@ class FloorExplorer extends Explorer {
     this.backdrop = new Backdrop();
     const ratio = fitting(this.box, 1.3);
     this.addPlane("True places", ratio);
+    addTip(this.plane, (at) => this.tip(this.places.map((p) => this.frame.toScreen(p)), at));
     this.addMeasurement(ratio);
     this.addReadout(
       [["place", "true place"], ["found", "place by the encoder"], ["error", "error"], ["y", "measurement"]],
@@ -340,5 +364,5 @@ window.addEventListener("resize", () => {
   for (const explorer of explorers) explorer.resize();
 });
 for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-  window.matchMedia(query).addEventListener("change", () => explorers.forEach((explorer) => explorer.redraw()));
+  window.matchMedia(query).addEventListener("change", () => explorers.forEach((explorer) => explorer.recolour()));
 }

@@ -31,24 +31,24 @@ function makeLinear(stored) {
     });
 }
 
-/** y ↦ out_shift + out_scale · network((y − in_shift) / in_scale), as pyloca.networks has it. */
+/** y ↦ out_shift + out_scale · network((y − in_shift) / in_scale), as pyloca.networks has it, feature by feature. */
 function makeNetwork(stored) {
   const layers = stored.layers.map(makeLinear);
   const last = layers.pop();
   const tail = stored.tail && makeLinear(stored.tail);
   const skip = stored.skip && makeLinear(stored.skip);
   const phi = ACTIVATIONS[stored.activation];
-  const inShift = unpack(stored.in_shift);
-  const outShift = unpack(stored.out_shift);
+  const [inShift, inScale] = [unpack(stored.in_shift), unpack(stored.in_scale)];
+  const [outShift, outScale] = [unpack(stored.out_shift), unpack(stored.out_scale)];
   return (y) => {
-    const x = Array.from(y, (value, i) => (value - inShift[i]) / stored.in_scale);
+    const x = Array.from(y, (value, i) => (value - inShift[i]) / inScale[i]);
     let out = last(layers.reduce((h, layer) => layer(h).map(phi), x));
     if (tail) out = tail(out);
     if (skip) {
       const straight = skip(x);
       out = out.map((value, i) => value + straight[i]);
     }
-    return out.map((value, i) => outShift[i] + stored.out_scale * value);
+    return out.map((value, i) => outShift[i] + outScale[i] * value);
   };
 }
 

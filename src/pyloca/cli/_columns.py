@@ -1,0 +1,68 @@
+"""The options that choose columns of a table by name, the same for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+__all__ = ["Columns", "columns_options", "names_of", "some"]
+
+MOST = 8  # names in one message
+
+
+class Columns(NamedTuple):
+    """What was said about the columns of a table; None: nothing."""
+
+    burst_id: str | None = None
+    names: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+
+def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Names between commas; one that has a comma itself stands in double quotes, as in CSV."""
+    if value is None:
+        return None
+    import csv
+
+    names = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
+    if not names or not all(names):
+        raise click.BadParameter(f"expected names of columns such as p1,p2,t1; got '{value}'.")
+    return names
+
+
+def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add --burst-id, --columns and --exclude; the command takes them together, as `columns`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def packed(
+            *args: Any,
+            burst_id: str | None,
+            columns: tuple[str, ...] | None,
+            exclude: tuple[str, ...] | None,
+            **rest: Any,
+        ) -> Any:
+            both = [name for name in columns or () if name in (exclude or ())]
+            if both:
+                raise click.UsageError(f"--columns and --exclude both name '{both[0]}'.")
+            return command(*args, columns=Columns(burst_id, columns, exclude or ()), **rest)
+
+        options = [
+            click.option("--burst-id", metavar="NAME", help=f"Column that names the burst.  [default: {default}]"),
+            click.option("--columns", callback=names_of, metavar="NAMES", help="Sensors to read, such as p1,p2,t1."),
+            click.option("--exclude", callback=names_of, metavar="NAMES", help="Columns that are not sensors."),
+        ]
+        for option in reversed(options):
+            packed = option(packed)
+        return packed
+
+    return decorate
+
+
+def some(names: list[str]) -> str:
+    """Names for a message, not too many."""
+    more = f", … ({len(names)} in all)" if len(names) > MOST else ""
+    return ", ".join(name or "(no name)" for name in names[:MOST]) + more

@@ -1,0 +1,224 @@
+"""``pyloca fit``: from a file of bursts to a model and coordinates."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyloca.cli._columns import Columns, columns_options, some
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, writable
+from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
+from pyloca.errors import PylocaError, TrustWarning
+
+if TYPE_CHECKING:
+    from pyloca.bursts import Bursts
+    from pyloca.estimator import LOCA
+
+__all__ = ["fit"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@cli.command()
+@click.argument("data")
+@click.option("-o", "--output", type=FILE, help="Write the fitted model to this .safetensors file.")
+@click.option("--embedding", type=FILE, help="Write the coordinates to this .csv or .npy file, one row per burst.")
+@columns_options("burst_id")
+@click.option("--units", callback=units, metavar="NAME=UNIT,…", help="Units of the sensors, such as p1=Pa,t1=K.")
+@click.option(
+    "-d", "--n-components", callback=components, metavar="N", help="Coordinates to find, or 'auto'.  [default: 2]"
+)
+@click.option(
+    "--burst-std",
+    type=float,
+    metavar="STD",
+    help="Size σ of a burst, in units of the coordinates.  [default: estimated, up to scale]",
+)
+@click.option(
+    "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions a burst spans.  [default: estimated]"
+)
+@click.option("--solver", type=click.Choice(["fast", "paper"]), help="How to train.  [default: fast]")
+@click.option("--hidden-layers", callback=layers, metavar="N,N", help="Widths of the networks.  [default: 50,50]")
+@click.option("--activation", metavar="NAME", help="tanh, sigmoid, softplus, elu or leaky_relu.  [default: tanh]")
+@click.option("--decoder-activation", metavar="NAME", help="The same for the decoder.  [default: as --activation]")
+@click.option(
+    "--feature-scale",
+    callback=scale,
+    metavar="SCALE",
+    help="What each sensor is divided by: 'auto', 'none', or a number for each.  [default: auto]",
+)
+@click.option(
+    "--measurement-noise",
+    callback=noise,
+    metavar="STD",
+    help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
+)
+@click.option("--validation-fraction", type=float, help="Part of the bursts kept for checks.  [default: 0.1]")
+@click.option("--tol", type=float, help="Relative gain below which a stage of training ends.")
+@click.option(
+    "--max-iter", type=click.IntRange(1), metavar="N", help="At most this many iterations (fast) or epochs (paper)."
+)
+@click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
+@click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
+)
+@click.option(
+    "--checkpoint", type=FILE, help="Keep the training in this .checkpoint file.  [default: OUTPUT.checkpoint]"
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
+@click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
+@debug_option
+def fit(
+    data: str,
+    output: Path | None,
+    embedding: Path | None,
+    columns: Columns,
+    units: dict[str, str],
+    config: Path | None,
+    checkpoint: Path | None,
+    resume: bool,
+    print_config: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn coordinates from a file of bursts.
+
+    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
+    names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
+    Bursts keep the order in which they first appear. The model remembers the columns: transform and report need not be
+    told again. Options win over --config, which has the same names with underscores.
+
+    The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
+    interrupted (Ctrl-C, SIGTERM) has left a checkpoint: the same command with --resume goes on from there.
+
+    \b
+    Examples:
+      pyloca fit bursts.csv -d 2 --burst-std 0.01 -o model.safetensors --embedding z.csv
+      pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors
+    """
+    settings = DEFAULTS | (from_config(config) if config is not None else {})
+    settings |= {name: value for name, value in options.items() if value is not None}
+    if print_config:
+        click.echo(as_toml(settings))
+        return
+    if output is None and embedding is None and not as_json:
+        raise click.UsageError("nothing would be kept: give -o model.safetensors, --embedding z.csv or --json.")
+    if output is not None and output.suffix != ".safetensors":
+        raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
+    if checkpoint is None and output is not None:
+        checkpoint = output.with_name(f"{output.name}.checkpoint")
+    if resume and checkpoint is None:
+        raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
+    writable(output)
+    writable(embedding, ".csv", ".npy")
+    writable(checkpoint, ".checkpoint")
+    not_the_data(data, embedding)
+    from pyloca.bursts import BURST_ID, Bursts
+    from pyloca.cli._tables import is_table, read_bursts, say_left_out, write_rows
+    from pyloca.estimator import LOCA, check_parameters
+
+    model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
+    with _usage():
+        check_parameters(model)
+    bursts, left_out = read_bursts(data, columns)
+    say_left_out(left_out)
+    if units:
+        bursts = Bursts(bursts, units=units)
+    with _usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)  # they are in the diagnostics, which are printed
+        try:
+            model.fit(bursts, checkpoint=checkpoint)
+        except (KeyboardInterrupt, Terminated):
+            if checkpoint is not None and checkpoint.is_file():
+                click.echo(f"The training is kept in '{checkpoint}'; --resume goes on from there.", err=True)
+            raise
+    burst_id = columns.burst_id or BURST_ID
+    if is_table(data):
+        model.table_ = {"burst_id": burst_id, "exclude": [*columns.exclude, *left_out]}
+    if output is not None:
+        model.save(output)
+    if embedding is not None:
+        labels = bursts.ids if bursts.has_ids else None
+        write_rows(model.embedding_, [f"z{i}" for i in range(model.n_components_)], embedding, labels, burst_id)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    if as_json:
+        click.echo(json.dumps(_facts(model, bursts, left_out), indent=2))
+    _say_scale(model, bursts)
+    click.echo(str(model.diagnostics_), err=True)
+    if model.diagnostics_.warnings:
+        click.get_current_context().exit(DISTRUSTED)
+
+
+def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, Any]:
+    return {
+        "bursts": len(bursts),
+        "n_features": model.n_features_in_,
+        "feature_names": bursts.feature_names,
+        "units": model.units_,
+        "feature_scale": model.feature_scale_.tolist(),
+        "left_out": left_out,
+        "n_components": model.n_components_,
+        "intrinsic_dim": model.intrinsic_dim_,
+        "burst_std": model.burst_std_,
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "diagnostics": model.diagnostics_.to_dict(),
+    }
+
+
+def _say_scale(model: LOCA, bursts: Bursts) -> None:
+    """Say what the sensors were divided by, unless they were left alone."""
+    values = model.feature_scale_
+    if (values == 1).all():
+        return
+    divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
+    listed = some([f"{bursts.feature_label(j)} {value:.2g}" for j, value in enumerate(values)])
+    click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """A parameter that cannot be is wrong usage; bad data has an exit code of its own."""
+    try:
+        yield
+    except PylocaError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@contextmanager
+def _earlier(checkpoint: Path | None, resume: bool) -> Iterator[None]:
+    """Go on from an earlier checkpoint, or set it aside; a fit that fails before it has its own puts it back."""
+    found = checkpoint is not None and checkpoint.is_file()
+    if resume:
+        click.echo(
+            f"Reading '{checkpoint}', to go on from it." if found else f"No '{checkpoint}' yet: starting anew.",
+            err=True,
+        )
+    if checkpoint is None or resume or not found:
+        yield
+        return
+    click.echo(f"Starting anew; --resume would have gone on from '{checkpoint}' of an earlier fit.", err=True)
+    aside = checkpoint.with_name(f"{checkpoint.name}.earlier")
+    os.replace(checkpoint, aside)
+    try:
+        yield
+    except BaseException:
+        if not checkpoint.exists():
+            os.replace(aside, checkpoint)
+        raise
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,70 @@
+"""How far to believe each burst: trust and error bars on the embedding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyloca.plots import plot_agreement, plot_errors, plot_map
+from pyloca.report._found import Found
+from pyloca.report._page import Figure, Section
+from pyloca.report._words import as_figure
+
+__all__ = ["certainty"]
+
+STRANGE = 0.01  # trust below which a burst is counted as unlike the others
+
+
+def certainty(found: Found) -> Section:
+    """Trust as a map, and error bars where there is an agreement of fits."""
+    strange = int((found.trust < STRANGE).sum())
+    words = (
+        "The trust in a burst is the part of held-out measurements that are at least as strange, by their round trip "
+        "through the decoder and their distance to the training bursts. For measurements like those of the fit it is "
+        f"spread evenly between 0 and 1; {strange:,} of {len(found.trust):,} bursts are below {STRANGE:g}, where "
+        f"{STRANGE * len(found.trust):.3g} are expected."
+    )
+    trust = as_figure(
+        plot_map(found.Z, found.trust, "trust"),
+        "Map of the embedded bursts, coloured by trust.",
+        "Trust on the embedding. Dark patches, rather than single dark dots, are places that the training did not see, "
+        "or where the decoder does not lead back.",
+    )
+    return Section("Trust and error bars", (words, _error_words(found)), figures=(trust, *_error_bars(found)))
+
+
+def _error_words(found: Found) -> str:
+    if found.agreement is None:
+        return (
+            "Error bars were not asked for. They need a few more fits, to halves of the bursts: "
+            "errors = pyloca.diagnostics.agreement(model, bursts), then user_report(model, bursts, agreement=errors)."
+        )
+    low, middle, high = np.quantile(found.agreement.standard_errors, [0.05, 0.5, 0.95])
+    n = len(found.agreement.embeddings) // 2
+    return (
+        f"Error bars come from {n} pair{'s' * (n != 1)} of fits to halves of the bursts that share none. The standard "
+        f"error of a coordinate is {middle:.2g} (median; 5 % to 95 % of the bursts: {low:.2g} to {high:.2g}). What "
+        "both halves share, such as a wrong σ, is not in it."
+    )
+
+
+def _error_bars(found: Found) -> list[Figure]:
+    if found.agreement is None:
+        return []
+    errors, label = found.agreement.standard_errors, "standard error of a coordinate"
+    figures = [
+        as_figure(
+            plot_map(found.Z, errors, label),
+            "Map of the embedded bursts, coloured by their standard error.",
+            "Standard error on the embedding. Where it is large, fits to the two halves of the data disagree.",
+        )
+    ]
+    if found.Z.shape[1] < 2:
+        return [*figures, as_figure(plot_errors(errors, label), "Histogram of the standard errors.")]
+    return [
+        *figures,
+        as_figure(
+            plot_agreement(found.Z, found.agreement.radius()),
+            "The embedded bursts in circles that hold the truth with 95 %.",
+            "Each circle holds the true place of its burst with 95 %.",
+        ),
+    ]

@@ -1,0 +1,118 @@
+"""What the page of a model is made from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.bursts import open_bursts
+from pyloca.checks import whitening
+from pyloca.diagnostics import Agreement
+from pyloca.errors import BurstError
+from pyloca.estimator import LOCA, Data, Reading, feature_label, read_like
+from pyloca.findings import Diagnostics, judge, round_trip_errors
+from pyloca.geometry import BurstStatistics
+from pyloca.inspection import median_spectrum
+from pyloca.report._columns import Columns, as_columns
+
+__all__ = ["Found", "find"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the page is made from: everything has a row for each of the N bursts."""
+
+    model: LOCA
+    seen: Reading
+    statistics: BurstStatistics
+    spectrum: Array
+    Z: Array  # (N, d)
+    loss: Array
+    floors: Array  # 0 where sampling explains nothing
+    stretch: Array  # (N, k)
+    error: Array  # of the reconstruction, as part of the data's size
+    trust: Array
+    held_out: NDArray[np.int64] | None  # None: these are not the bursts of the fit
+    diagnostics: Diagnostics  # of the fit when these are its bursts, else of these
+    labels: Sequence[str] | None
+    columns: dict[str, NDArray[Any]]  # of the user's
+    agreement: Agreement | None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether sampling explains a part of the loss."""
+        return bool(np.all(self.floors > 0))
+
+    @property
+    def means(self) -> Array:
+        """Burst means (N, D) in the user's units."""
+        return self.statistics.means * self.model.feature_scale_
+
+    @property
+    def named(self) -> bool:
+        """Whether the features have names or units."""
+        return hasattr(self.model, "feature_names_in_") or self.model.units_ is not None
+
+    @property
+    def sensors(self) -> list[str]:
+        """The features with their units."""
+        return [feature_label(self.model, i) for i in range(self.statistics.n_features)]
+
+
+def find(
+    model: LOCA,
+    bursts: Data,
+    labels: Sequence[str] | None = None,
+    columns: Columns | None = None,
+    agreement: Agreement | None = None,
+) -> Found:
+    """Everything that a page says of `bursts` under a fitted `model`."""
+    if isinstance(bursts, (str, os.PathLike)):
+        bursts = open_bursts(bursts)
+    seen = read_like(model, bursts)
+    statistics = seen.statistics
+    n = len(statistics)
+    spectrum = np.median(statistics.spectra, axis=0) if seen.bursts is None else median_spectrum(seen.bursts)
+    if labels is not None and len(labels) != n:
+        raise BurstError(f"there are {len(labels)} labels for {n} bursts; give one for each.")
+    if agreement is not None and len(agreement.standard_errors) != n:
+        raise ValueError(
+            f"the agreement is about {len(agreement.standard_errors)} bursts; expected {n}, those of the page: "
+            "agreement(model, bursts)."
+        )
+    Z = seen.embed()
+    white = whitening(seen.encoder, statistics, model.burst_std_)
+    floors = white.floors
+    if not white.sampled:
+        floors = np.zeros_like(floors)
+    training = np.delete(model.embedding_, model.validation_indices_, axis=0)
+    same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
+    checked = (
+        model.diagnostics_
+        if same
+        else judge(seen.encoder, statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
+    )
+    return Found(
+        model=model,
+        seen=seen,
+        statistics=statistics,
+        spectrum=spectrum,
+        Z=Z,
+        loss=white.losses,
+        floors=floors,
+        stretch=white.stretches,
+        error=round_trip_errors(seen.decoder, statistics.means, Z),
+        trust=model.trust_scale_.trust(seen.decoder, statistics.means, Z, training),
+        held_out=model.validation_indices_ if same else None,
+        diagnostics=checked,
+        labels=labels,
+        columns=as_columns(columns or {}, n),
+        agreement=agreement,
+    )

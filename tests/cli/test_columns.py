@@ -1,0 +1,164 @@
+"""Columns of tables: which are read, what is said about the others, and what the model remembers."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from helpers import planar_bursts
+from pyloca import LOCA, Bursts
+from pyloca.bursts import save_bursts
+from pyloca.cli import cli
+
+SMALL = ["--burst-std", "0.01", "--hidden-layers", "8", "--max-iter", "40", "-q"]  # too short to be believed: exit 4
+DISTRUSTED = 4
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(cli, [str(a) for a in arguments], input=stdin, prog_name="pyloca")
+
+
+def write(path, order=("run", "a", "b", "c", "note", "gain"), n=30, m=8):
+    """A table of n runs with columns in any order."""
+    bursts = planar_bursts(n, m)[1]
+    lines = [",".join(order)]
+    for i, burst in enumerate(bursts):
+        for a, b, c in burst:
+            row = {"run": f"r{i}", "a": a, "b": 1e5 * b, "c": c, "note": "fine", "gain": 2, "t": i / 7}
+            lines.append(",".join(str(row[name]) for name in order))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("columns")
+    write(folder / "runs.csv")
+    done = run("fit", folder / "runs.csv", "--burst-id", "run", "-o", folder / "m.safetensors", *SMALL)
+    assert done.exit_code == DISTRUSTED, done.output
+    np.save(folder / "b.npy", planar_bursts(30, 8)[1])
+    done = run("fit", folder / "b.npy", "-o", folder / "nameless.safetensors", *SMALL)
+    assert done.exit_code == DISTRUSTED, done.output
+    return folder
+
+
+def test_the_model_remembers_the_columns(folder):
+    model = LOCA.load(folder / "m.safetensors")
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert model.table_ == {"burst_id": "run", "exclude": ["note", "gain"]}
+    assert not hasattr(LOCA.load(folder / "nameless.safetensors"), "table_")
+
+
+def test_columns_asked_for_are_read_and_no_others(folder):
+    options = ["--burst-id", "run", "--columns", "c,a,b", "--units", "b=Pa,c=K", "--json", *SMALL]
+    done = run("fit", folder / "runs.csv", *options)
+    facts = json.loads(done.stdout)
+    assert facts["feature_names"] == ["c", "a", "b"]
+    assert facts["units"] == ["K", "", "Pa"]
+    assert facts["left_out"] == {}
+    assert "Left out" not in done.stderr
+    assert "divided by its spread: c (K) 0." in done.stderr and "b (Pa) " in done.stderr
+
+
+def test_a_scale_can_be_given_and_is_kept_in_a_config(folder, tmp_path):
+    done = run("fit", folder / "runs.csv", "--burst-id", "run", "--feature-scale", "1,1e5,1", "--json", *SMALL)
+    assert json.loads(done.stdout)["feature_scale"] == [1, 1e5, 1]
+    assert "Each sensor divided by the given number: a 1, b 1e+05, c 1." in done.stderr
+    for value in ("none", "auto", "1,2"):
+        printed = run("fit", "x", "--feature-scale", value, "--print-config").stdout
+        (tmp_path / "c.toml").write_text(printed)
+        assert run("fit", "x", "--config", tmp_path / "c.toml", "--print-config").stdout == printed
+    (tmp_path / "c.toml").write_text('feature_scale = "none"')
+    done = run("fit", folder / "b.npy", "--config", tmp_path / "c.toml", "--json", *SMALL)
+    assert json.loads(done.stdout)["feature_scale"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("command", ["transform", "report", "inspect"])
+def test_the_file_of_the_fit_needs_no_options(command, folder, tmp_path):
+    """In any order, also from standard input; what is new is named once."""
+    other = write(tmp_path / "o.csv", ("t", "gain", "c", "b", "note", "a", "run"))
+
+    def ask(data, stdin=None):
+        if command == "inspect":
+            return run("inspect", data, "--model", folder / "m.safetensors", stdin=stdin)
+        output = ["-o", tmp_path / "page.html"] if command == "report" else []
+        return run(command, folder / "m.safetensors", data, *output, stdin=stdin)
+
+    first = ask(folder / "runs.csv")
+    assert first.exit_code == 0, first.stderr
+    assert "Ignored" not in first.stderr and "Left out" not in first.stderr
+    for done in (ask(other), ask("-", other.read_text())):
+        assert done.exit_code == 0, done.stderr
+        assert done.stderr.count("Ignored, because the model was fitted without: t.\n") == 1
+        assert done.stdout == first.stdout
+    lost = write(tmp_path / "lost.csv", ("run", "a", "c"))
+    done = ask(lost)
+    assert done.exit_code == 3
+    assert f"Error: {lost}: there is no column 'b' in the table; it has run, a, c." in done.stderr
+
+
+def test_an_excluded_column_is_not_mentioned(folder, tmp_path):
+    other = write(tmp_path / "o.csv", ("run", "t", "a", "b", "c"))
+    assert run("transform", folder / "m.safetensors", other, "--exclude", "t").stderr == ""
+
+
+def test_a_model_without_names_takes_columns_by_position(folder, tmp_path):
+    table = write(tmp_path / "o.csv", ("a", "b", "c", "note", "run"))
+    done = run("transform", folder / "nameless.safetensors", table, "--burst-id", "run")
+    assert (done.exit_code, done.stderr) == (0, "Left out: note (text).\n")
+    assert done.stdout.splitlines()[0] == "run,z0,z1"
+    chosen = run("transform", folder / "nameless.safetensors", table, "--burst-id", "run", "--columns", "a,b,c")
+    assert (chosen.stdout, chosen.stderr) == (done.stdout, "")
+    swapped = run("transform", folder / "nameless.safetensors", table, "--burst-id", "run", "--columns", "c,b,a")
+    assert swapped.stdout != done.stdout
+    whole = run("transform", folder / "nameless.safetensors", table, "--burst-id", "run", "--bursts")
+    assert (whole.exit_code, whole.stderr) == (0, "Left out: note (text).\n")
+    assert len(whole.stdout.splitlines()) == 31
+
+
+def test_arrays_with_names_are_matched_by_name_too(folder, tmp_path):
+    bursts = planar_bursts(30, 8)[1] * [1, 1e5, 1]
+    ids = [f"r{i}" for i in range(30)]
+    save_bursts(Bursts(bursts[:, :, [2, 0, 1]], feature_names=["c", "a", "b"], ids=ids), tmp_path / "b.npz")
+    done = run("transform", folder / "m.safetensors", tmp_path / "b.npz")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == run("transform", folder / "m.safetensors", folder / "runs.csv", "--bursts").stdout
+
+
+def test_coordinates_are_found_by_name(folder):
+    model = folder / "m.safetensors"
+    plain = run("inverse", model, "-", stdin="run,z0,z1\nr1,0.1,0.2\n")
+    assert plain.stdout.splitlines()[0] == "run,a,b,c"
+    done = run("inverse", model, "-", stdin="z1,trust,run,comment,z0\n0.2,1,r1,good,0.1\n")
+    assert (done.stdout, done.stderr) == (plain.stdout, "Ignored, because the model was fitted without: comment.\n")
+    assert run("inverse", model, "-", stdin="run,u,v\nr1,0.1,0.2\n").stdout == plain.stdout
+
+
+def test_a_time_stamp_is_pointed_at(folder, tmp_path):
+    """It is a column of numbers like any other, but no sensor grows from the first row to the last."""
+    table = write(tmp_path / "t.csv", ("run", "t", "a", "b", "c"))
+    done = run("inspect", table, "--burst-id", "run")
+    assert "'t' grows from row to row, as a time stamp or a counter does" in done.stderr
+    assert "--exclude t." in done.stderr
+    assert run("inspect", table, "--burst-id", "run", "--exclude", "t").stderr == ""
+
+
+def test_the_column_of_ids_is_asked_for(folder):
+    for data, stdin in ((folder / "runs.csv", None), ("-", (folder / "runs.csv").read_text())):
+        done = run("fit", data, "--json", stdin=stdin)
+        assert done.exit_code == 3
+        assert "there is no column 'burst_id'; the table has run, a, b, c, note, gain." in done.stderr
+        assert "--burst-id NAME" in done.stderr
+
+
+def test_other_tables_are_not_coordinates(folder):
+    done = run("inverse", folder / "m.safetensors", folder / "runs.csv")
+    assert done.exit_code == 3
+    assert "there is no column z0, z1, and a, b, c, gain cannot be 2 coordinates." in done.stderr
+
+
+def test_a_name_with_a_comma_stands_in_quotes(folder, tmp_path):
+    text = (folder / "runs.csv").read_text().replace("run,a,b,c,", 'run,"a, left",b,c,', 1)
+    done = run("fit", "-", "--burst-id", "run", "--columns", '"a, left",b,c', "--json", *SMALL, stdin=text)
+    assert json.loads(done.stdout)["feature_names"] == ["a, left", "b", "c"]
