@@ -8,20 +8,19 @@ from pyloca.plots import plot_agreement, plot_errors, plot_map
 from pyloca.report._found import Found
 from pyloca.report._page import Figure, Section
 from pyloca.report._words import as_figure
+from pyloca.thresholds import UNTRUSTED
 
 __all__ = ["certainty"]
-
-STRANGE = 0.01  # trust below which a burst is counted as unlike the others
 
 
 def certainty(found: Found) -> Section:
     """Trust as a map, and error bars where there is an agreement of fits."""
-    strange = int((found.trust < STRANGE).sum())
+    strange = int((found.trust < UNTRUSTED).sum())
     words = (
         "The trust in a burst is the part of held-out measurements that are at least as strange, by their round trip "
         "through the decoder and their distance to the training bursts. For measurements like those of the fit it is "
-        f"spread evenly between 0 and 1; {strange:,} of {len(found.trust):,} bursts are below {STRANGE:g}, where "
-        f"{STRANGE * len(found.trust):.3g} are expected."
+        f"spread evenly between 0 and 1; {strange:,} of {len(found.trust):,} bursts are below {UNTRUSTED:g}, where "
+        f"{UNTRUSTED * len(found.trust):.3g} are expected."
     )
     trust = as_figure(
         plot_map(found.Z, found.trust, "trust"),
