@@ -127,7 +127,8 @@ def startup_table() -> str:
         return ""
     facts = load("startup")
     lines = [
-        f'Start-up: processor seconds of commands that need no data, against `python -c "import click"` in the same run '
+        "Start-up: processor seconds of commands that need no data, against "
+        f'`python -c "import click"` in the same run '
         f"({facts['import_click']:.3f} s; median of {facts['runs']} runs; the bar is {facts['bar']:g} ×).",
         "",
         "| call | seconds | × import click |",
