@@ -17,7 +17,7 @@ LEFT = "text-align: left; vertical-align: top"
 
 
 def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str = "") -> str:
-    """Facts under a title, beside a picture. Every text is escaped.
+    """Write facts under a title, beside a picture. Every text is escaped.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str 
 
 
 def dots_svg(points: NDArray[np.float64], marked: NDArray[np.bool_], label: str) -> str:
-    """Points (n, d) as dots in their first two coordinates, both to one scale; marked ones stand out.
+    """Draw points (n, d) as dots in their first two coordinates, both to one scale; marked ones stand out.
 
     Of more than 1500 points evenly chosen ones are drawn, and all that are marked up to as many.
 

@@ -27,7 +27,7 @@ MAPS = {
 
 
 def feature_label(model: Any, feature: int) -> str:
-    """A sensor with its unit: "pressure (Pa)"; "feature 3" when it has no name."""
+    """Name a sensor with its unit: "pressure (Pa)"; "feature 3" when it has no name."""
     names = getattr(model, "feature_names_in_", None)
     name = f"feature {feature}" if names is None else str(names[feature])
     units = getattr(model, "units_", None)
@@ -36,7 +36,7 @@ def feature_label(model: Any, feature: int) -> str:
 
 
 def fitted_html(model: Any) -> str:
-    """Sizes, σ, sensors, verdict, and a small picture of the embedding."""
+    """Show sizes, σ, sensors, verdict, and a small picture of the embedding."""
     checked, n = model.diagnostics_, len(model.embedding_)
     dim, d = model.n_features_in_, model.n_components_
     sensors = ""
@@ -60,7 +60,7 @@ def fitted_html(model: Any) -> str:
 
 
 def plot_embedding(model: Any, color: str | int | ArrayLike | None) -> Figure:
-    """The embedding of a fitted model, coloured as `LOCA.plot` says."""
+    """Draw the embedding of a fitted model, coloured as `LOCA.plot` says."""
     from pyloca.plots import plot_map
 
     Z = model.embedding_

@@ -14,7 +14,6 @@ from pyloca.plots._estimates import (
     plot_intrinsic_dim,
     plot_shuffle_test,
 )
-from pyloca.plots._figure import Figure
 from pyloca.plots._fit import (
     MOST_AXES,
     plot_ellipses,
@@ -33,7 +32,6 @@ __all__ = [
     "MOST_AXES",
     "OUTLINE",
     "SEQUENTIAL",
-    "Figure",
     "draw_points",
     "in_unit",
     "plot_agreement",

@@ -22,7 +22,7 @@ ID = "burst_id"  # the column that is read as ids wherever it stands; else the f
 
 
 def as_columns(columns: Columns, n: int) -> dict[str, NDArray[Any]]:
-    """Columns as arrays (n,) of float64, NaN where a value is missing, or of text, "" where it is.
+    """Read columns as arrays (n,) of float64, NaN where a value is missing, or of text, "" where it is.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]) -> dict[str, NDArray[Any]]:
-    r"""Columns of a CSV table, joined to bursts by their ids.
+    r"""Read columns of a CSV table and join them to bursts by their ids.
 
     Parameters
     ----------

@@ -18,7 +18,16 @@ MOST_ROWS = 50_000  # 3 MB of a page; a larger table has its place in a file of 
 
 @dataclass(frozen=True)
 class Download:
-    """A button that writes `columns`, numbers with all their digits or text, to a CSV file. No network is asked."""
+    """A button that writes a CSV file. The page makes the file itself; nothing is asked of the network.
+
+    Attributes
+    ----------
+    title : str
+        Of the button.
+    filename : str
+    columns : mapping of str to (n,) array
+        By the names in the header: floats, written with all their digits, or text.
+    """
 
     title: str
     filename: str

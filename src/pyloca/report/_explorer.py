@@ -96,6 +96,16 @@ def explorer(
     caption : str
     random_state : int
         Which points are kept.
+
+    Returns
+    -------
+    Explorer
+        For a `Section`.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown, or a sequence does not have one entry per feature or per burst.
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
@@ -152,7 +162,7 @@ def _mixed(model: LOCA) -> bool:
 def _colours(
     columns: Mapping[str, NDArray[Any]], maps: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
-    """What dots can be coloured by, beside the sensors."""
+    """Store what dots can be coloured by, beside the sensors."""
     stored: list[dict[str, Any]] = []
     for group, chosen in (("your columns", columns), ("quality of the fit", maps)):
         for name, values in chosen.items():
@@ -207,14 +217,14 @@ def _reason(networks: Mapping[str, nn.Module]) -> str:
 
 
 def _bare(module: nn.Module) -> nn.Module:
-    """The network inside all scalings."""
+    """Find the network inside all scalings."""
     while isinstance(module, Standardized):
         module = module.network
     return module
 
 
 def _scalings(module: nn.Module, n_in: int, n_out: int) -> tuple[Array, Array, Array, Array]:
-    """All scalings around a network as one: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
+    """Write all scalings around a network as one: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
     in_shift, in_scale, out_shift, out_scale = np.zeros(n_in), np.ones(n_in), np.zeros(n_out), np.ones(n_out)
     while isinstance(module, Standardized):  # from the outermost in
         in_shift = in_shift + in_scale * module.in_shift.numpy()

@@ -67,7 +67,7 @@ def _download(found: Found) -> Download:
 
 
 def sensor_table(found: Found) -> Table:
-    """What each sensor measured, and how well it comes back, in its own unit."""
+    """Tabulate what each sensor measured, and how well it comes back, in its own unit."""
     means = found.means
     some = slice(None, None, -(-len(means) // PROBE))
     off = np.median(np.abs(found.model.decode(found.Z[some]) - means[some]), axis=0)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def as_figure(picture: drawn.Figure, alt: str, caption: str = "") -> Figure:
-    """A drawn figure as a picture of the page, with words for those who do not see it."""
+    """Make a drawn figure a picture of the page, with words for those who do not see it."""
     return Figure(png(picture), alt, caption)
 
 
@@ -28,17 +28,17 @@ def counts_words(counts: Array) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of one in percent, with two digits."""
+    """Write a part of one in percent, with two digits."""
     if 0 < part < 1e-5:
         return "less than 0.001 %"
     return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
 
 
 def numbers(values: Array) -> str:
-    """A vector."""
+    """Write a vector."""
     return "(" + ", ".join(f"{value:.3g}" for value in values).replace("-", "−") + ")"
 
 
 def plural(n: int, noun: str) -> str:
-    """A number of things."""
+    """Count things."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
