@@ -24,6 +24,7 @@ from benchmarks import (
     rivals_speed,
     sources,
     speed,
+    thresholds,
     units,
     unseen,
 )
@@ -35,6 +36,7 @@ COMMANDS = {
     "speed": speed.run,
     "growth": growth.run,
     "faults": faults.run,
+    "thresholds": thresholds.run,
     "coverage": coverage.run,
     "intrinsic_dim": intrinsic_dim.run,
     "diagnostics_cost": diagnostics_cost.run,

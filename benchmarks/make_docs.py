@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/results.md from benchmarks/results; --check fails when they are stale."""
+"""Write the generated parts of README.md, docs/results.md and docs/trust.md; --check fails when they are stale."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import statistics
 import sys
 from pathlib import Path
 from typing import Any
+
+from pyloca.thresholds import TABLE, Definition, Threshold
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -276,6 +278,30 @@ def trust_tables() -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
+def thresholds_tables() -> str:
+    """Every number that decides a verdict, beside what was seen of it."""
+    facts = load("thresholds")
+    lines = [
+        f"Seeds {', '.join(map(str, facts['seed_list']))} (`python -m benchmarks thresholds`; {facts['date']}; commit "
+        f"{facts['commit']}). *Clean*: the number nearest to the fault on any clean set. *Fault*: the one nearest to "
+        "clean data among planted faults that it has to find; where several thresholds name one fault, only those that "
+        "did count. A dash: it was not asked, because something before it had decided.",
+        "",
+        "| name | fault at | compared with | decides | clean | fault |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in (row for row in TABLE if isinstance(row, Threshold)):
+        seen = facts["rows"].get(row.name, {"clean": None, "fault": None})
+        sides = [f"{seen[side]['number']:.2g} ({seen[side]['case']})" if seen[side] else "—" for side in seen]
+        what = f"{row.compared_with} ({row.note})" if row.note else row.compared_with
+        at = f"{'≥' if row.side == 'above' else '≤'} {row.value:g}"
+        decides = ", ".join(f"`{name}`" for name in row.findings)
+        lines.append(f"| {row.name} | {at} | {what} | {decides} | {' | '.join(sides)} |")
+    lines += ["", "What is counted, and how much is looked at:", "", "| name | value | meaning |", "|---|---|---|"]
+    lines += [f"| {row.name} | {row.value:g} | {row.meaning} |" for row in TABLE if isinstance(row, Definition)]
+    return "\n".join(lines)
+
+
 def commits() -> str:
     """Which code was measured, table by table."""
     found: dict[str, list[str]] = {}
@@ -354,11 +380,11 @@ every seed, and no fold.
     return re.sub(r"\n{3,}", "\n\n", page)  # where a benchmark has not been run
 
 
-def readme() -> str:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, _, rest = text.partition(START)
+def with_part(page: Path, part: str) -> str:
+    """The text of a page with its generated part made anew."""
+    head, _, rest = page.read_text(encoding="utf-8").partition(START)
     _, _, tail = rest.partition(END)
-    return f"{head}{START}\n\n{accuracy_table()}\n\n{END}{tail}"
+    return f"{head}{START}\n\n{part}\n\n{END}{tail}"
 
 
 def main() -> int:
@@ -366,7 +392,13 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    for path, text in ((ROOT / "docs" / "results.md", results_page()), (ROOT / "README.md", readme())):
+    trust, top = ROOT / "docs" / "trust.md", ROOT / "README.md"
+    pages = {
+        ROOT / "docs" / "results.md": results_page(),
+        trust: with_part(trust, thresholds_tables()),
+        top: with_part(top, accuracy_table()),
+    }
+    for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         if check:

@@ -58,7 +58,7 @@ def test_the_example_of_the_trust_page_works(capsys):
 
 def test_every_finding_is_explained_on_the_trust_page():
     text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    folder = ROOT / "src" / "pyloca" / "diagnostics"
+    folder = ROOT / "src" / "pyloca" / "findings"
     source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     named = set(re.findall(r'Finding\(\s*"(\w+)"', source))
     assert named == set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_html", "_version", "metrics"},
+    {"errors", "_arguments", "_atomic", "_html", "_version", "metrics", "thresholds"},
     {"plots"},
     {"bursts"},
     {"geometry", "datasets"},

@@ -12,8 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
-from pyloca.findings import Neighborhood, as_large_as_the_data, uneven_units
-from pyloca.geometry import BurstSpectra, BurstStatistics
+from pyloca.findings import (
+    Neighborhood,
+    as_large_as_the_data,
+    noise,
+    size_error,
+    strain_beyond_sampling,
+    uneven_units,
+)
+from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale
+from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,10 +31,6 @@ __all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
 Array = NDArray[np.float64]
 
 SHOWN = 8  # eigenvalues of a spectrum
-PROBE = 1000  # bursts whose full spectrum is looked at
-BENT = 0.1  # part of a burst's variance off its tangents at which it is no longer a flat patch
-ROUGH = 0.25  # relative error of the stretch that M points tell, σ/√(2(M − 1)), at which a burst tells little
-STRAINED = 0.3  # relative mismatch of the aligned edges at which the bursts do not make one flat picture
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Inspection:
         Bursts whose size does not go with that of their neighbours.
     remarks : tuple of str
         What may go wrong, and what to do.
+    feature_scale : tuple of D float or None
+        What features were divided by before anything else, as `LOCA` does; None when they keep their units.
     """
 
     n_bursts: int
@@ -65,6 +71,7 @@ class Inspection:
     outliers: tuple[int, ...]
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
+    feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the positions, as JSON has it."""
@@ -84,6 +91,7 @@ class Inspection:
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
             f"bursts            N = {self.n_bursts}, M = {points}, D = {self.n_features}",
+            *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
             f"spectrum          {'  '.join(f'{value:.2e}' for value in self.spectrum)} (median eigenvalues)",
             f"intrinsic dim     k = {self.intrinsic_dim}",
             f"burst std         σ = {self.burst_std:.4g} ({known})",
@@ -101,27 +109,35 @@ def inspect_bursts(
     n_components: int | None = None,
     intrinsic_dim: int | None = None,
 ) -> Inspection:
-    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them."""
+    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them.
+
+    Bursts are seen as `LOCA` sees them by default, features of different kinds divided by their spread; what is asked
+    both before and after a fit is asked by the same functions.
+    """
     bursts = as_bursts(bursts)
+    scale = feature_scale(bursts)
+    bursts = bursts if scale is None else bursts.scaled(scale)
     statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals
     off = float(np.median(statistics.residuals / total))
     sigma = statistics.burst_std(bursts.burst_std)
-    positions, strain, apart = None, np.nan, ""
+    positions, strain, excess, apart = None, np.nan, np.nan, ""
     try:
         alignment = align(statistics, k, burst_std=sigma, random_state=0)
         positions, strain = alignment.positions, alignment.strain
+        excess = strain_beyond_sampling(alignment, statistics)
     except BurstError as error:
         apart = str(error)
     near = Neighborhood(statistics)
     outliers = tuple(int(i) for i in near.rows[near.giants])
-    checks = (near.unrelated, near.crossing, near.uneven_size)
-    faults = [uneven_units(bursts, k), as_large_as_the_data(statistics), *(check() for check in checks)]
+    # As in a fit: one cause has many symptoms, and bursts that stand out make their neighbours look uneven.
+    beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
+    faults = [uneven_units(bursts, k), as_large_as_the_data(statistics), noise(statistics, bursts), beside]
     counts = bursts.counts
     remarks = [*([apart] if apart else []), *(fault.message for fault in faults if fault is not None)]
-    rough = float(1 / np.sqrt(2 * (np.median(counts) - 1)))
-    if rough > ROUGH:
+    rough = size_error(statistics.counts)
+    if ROUGH.passed(rough):
         remarks.append(
             f"a burst of {int(np.median(counts))} points tells its size to {rough:.0%}; more points or bursts help "
             "(unless they are a fixed array of sensors, which has no sampling error)."
@@ -131,18 +147,12 @@ def inspect_bursts(
             f"no direction of a burst stands out as noise or curvature, so all D = {k} count as tangents; if the "
             "latent space has fewer dimensions, give intrinsic_dim."
         )
-    if off > BENT:
+    # With more components than k, bursts need not fit together in k dimensions.
+    if (n_components is None or n_components <= k) and STRAINED.passed(excess):
         remarks.append(
-            f"{off:.0%} of a burst's variance lies off its k = {k} tangents: bursts too large for the curvature of the "
-            "instrument, or noise. Take smaller bursts, or measurement_noise='estimate'."
+            f"the bursts do not fit together in {k} dimensions: their edges mismatch by {excess:.0%} beyond sampling. "
+            f"The latent space is curved (try n_components={k + 1}), or bursts are not isotropic, or too few."
         )
-    if strain > STRAINED:
-        remarks.append(
-            f"the bursts do not go together in {k} dimensions (strain {strain:.2f}): a curved latent space (try "
-            f"n_components = {k + 1}), too few bursts, or bursts that are not isotropic."
-        )
-    if outliers:
-        remarks.append(f"{len(outliers)} bursts are much larger or smaller than their neighbours; look at them.")
     return Inspection(
         n_bursts=len(bursts),
         n_points=(int(counts.min()), int(counts.max())),
@@ -156,6 +166,7 @@ def inspect_bursts(
         outliers=outliers,
         remarks=tuple(remarks),
         positions=positions,
+        feature_scale=None if scale is None else tuple(scale.tolist()),
     )
 
 

@@ -18,6 +18,7 @@ from pyloca.checks import Suggestion, suggest_components
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, compare_components
 from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, intrinsic_dim_from_spectra, sample_rows
+from pyloca.thresholds import PROBE, SAMPLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,8 +36,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-PROBE = 1000  # bursts that are looked at
-ALIGNED = 1500  # bursts that are aligned when distances are known
 BOOTSTRAPS = 200
 MORE = 3  # components beyond k that are tried
 
@@ -270,7 +269,7 @@ def estimate_burst_std(
         return BurstStdEstimate(sigma, 1.25 * spread / np.sqrt(len(samples)), False, samples)
     ends, lengths = _check_pairs(pairs, distances, len(statistics))
     rows = np.unique(ends)
-    rows = np.union1d(rows, sample_rows(len(statistics), ALIGNED))
+    rows = np.union1d(rows, sample_rows(len(statistics), SAMPLE))
     places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), random_state=0).positions
     one, other = (places[np.searchsorted(rows, ends[:, side])] for side in (0, 1))
     aligned = np.linalg.norm(one - other, axis=1)

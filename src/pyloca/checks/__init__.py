@@ -1,29 +1,10 @@
 """What a solver asks of its own work: are bursts white, has a dimension collapsed, is the embedding folded or torn?"""
 
 from pyloca.checks._components import Suggestion, enough_components, suggest_components
-from pyloca.checks._embedding import (
-    COLLAPSED,
-    CURED,
-    FEW,
-    LEAST_LOST,
-    MANY_APART,
-    MANY_LOST,
-    MOST,
-    embedding_fault,
-    lost_bursts,
-    overlapping,
-    torn,
-)
+from pyloca.checks._embedding import embedding_fault, lost_bursts, overlapping, torn
 from pyloca.checks._whitening import Whitening, push, sampled_stretch, whitening
 
 __all__ = [
-    "COLLAPSED",
-    "CURED",
-    "FEW",
-    "LEAST_LOST",
-    "MANY_APART",
-    "MANY_LOST",
-    "MOST",
     "Suggestion",
     "Whitening",
     "embedding_fault",

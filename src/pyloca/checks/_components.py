@@ -9,17 +9,12 @@ from numpy.typing import NDArray
 
 from pyloca._html import html_card
 from pyloca.alignment import align
-from pyloca.checks._embedding import CURED
 from pyloca.geometry import BurstStatistics, sample_rows
+from pyloca.thresholds import CURED, ENOUGH_ERRORS, LOSS_CAP, MATERIAL, MATERIAL_PART, SAMPLE
 
 __all__ = ["Suggestion", "enough_components", "suggest_components"]
 
 Array = NDArray[np.float64]
-
-HINT_BURSTS = 1500
-# One more component must lower the held-out loss by so many standard errors, and by more than this much of it or of 1.
-ERRORS, MATERIAL_PART, MATERIAL = 2.5, 0.1, 0.003
-CAP = 5.0  # times the sampling floor: a few singular bursts must not decide
 
 
 @dataclass(frozen=True)
@@ -59,10 +54,11 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
     bursts falls. (The eigenvalues of the synchronisation do not tell: on a stereographic sphere with D = k frames are
     parallel although the sphere is not flat.)
     """
-    statistics = statistics[sample_rows(len(statistics), HINT_BURSTS)]
+    statistics = statistics[sample_rows(len(statistics), SAMPLE)]
     k = statistics.intrinsic_dim
     flat, bent = (align(statistics, d, burst_std=burst_std, random_state=0).strain for d in (k, k + 1))
-    return Suggestion(k + 1 if bent < CURED * flat else k, k, (flat, bent))
+    cured = flat > 0 and CURED.passed(bent / flat)
+    return Suggestion(k + 1 if cured else k, k, (flat, bent))
 
 
 def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.bool_], Array, Array]:
@@ -73,9 +69,9 @@ def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.
     with at most 5 times its sampling floor.
     """
     floors = k * (k + 1) / (2 * (counts - 1))
-    capped = np.minimum(losses, np.where(np.isfinite(counts), CAP * floors, np.inf))
+    capped = np.minimum(losses, np.where(np.isfinite(counts), LOSS_CAP * floors, np.inf))
     means = capped.mean(axis=1)
     best = int(np.argmin(means))
     errors = (capped - capped[best]).std(axis=1) / np.sqrt(capped.shape[1])
-    enough = means - means[best] <= np.maximum(ERRORS * errors, MATERIAL_PART * means[best] + MATERIAL)
+    enough = means - means[best] <= np.maximum(ENOUGH_ERRORS * errors, MATERIAL_PART * means[best] + MATERIAL)
     return enough, means, errors

@@ -11,35 +11,23 @@ from scipy.spatial import cKDTree
 
 from pyloca.checks._whitening import Whitening
 from pyloca.geometry import BurstStatistics, JointMahalanobis, sample_rows
+from pyloca.thresholds import (
+    COLLAPSED,
+    FEWEST,
+    FOLD_AGAINST,
+    FOLD_NEIGHBORS,
+    FOLD_PROBE,
+    LOST_FLOORS,
+    LOST_LOSS,
+    MANY_APART,
+    MOST,
+    SHEETS_APART,
+    TORN,
+)
 
-__all__ = [
-    "COLLAPSED",
-    "CURED",
-    "FEW",
-    "LEAST_LOST",
-    "MANY_APART",
-    "MANY_LOST",
-    "MOST",
-    "embedding_fault",
-    "lost_bursts",
-    "overlapping",
-    "torn",
-]
+__all__ = ["embedding_fault", "lost_bursts", "overlapping", "torn"]
 
 Array = NDArray[np.float64]
-
-# Stretch of a tangent. Half of all bursts below this have lost a direction; sampling never does that.
-COLLAPSED = 0.05
-# A burst this many times worse than its sampling explains, and by this much, is lost. A fold loses a tenth of all
-# bursts and more; a measurement that is singular along an edge (mushroom) one in a hundred.
-LOST_FLOORS, LOST_LOSS, MANY_LOST, LEAST_LOST = 10.0, 0.5, 0.04, 3
-# Embedded neighbours whose measurements are this many spacings apart lie on different sheets.
-APART, MANY_APART = 8.0, 0.05
-TORN = 0.1  # of the bursts lost, though the embedding does not lie on itself
-MOST = 0.5  # of the bursts lost: then it is no matter of single ones, nor of a fold
-CURED = 0.75  # strain with one more dimension, as a part of that without, at which a surface is curved
-FEW = 30  # bursts that have no neighbourhoods to speak of
-PROBE, AGAINST, NEIGHBORS = 400, 2000, 5
 
 
 def lost_bursts(white: Whitening) -> NDArray[np.bool_]:
@@ -50,7 +38,7 @@ def lost_bursts(white: Whitening) -> NDArray[np.bool_]:
 def torn(white: Whitening) -> bool:
     """Whether many bursts are lost, but not most."""
     lost = lost_bursts(white)
-    return bool(lost.sum() >= LEAST_LOST and TORN < lost.mean() < MOST)
+    return bool(TORN.passed(lost.mean()) and lost.mean() < MOST and lost.sum() >= FEWEST)
 
 
 def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float) -> float:
@@ -59,24 +47,24 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
     Bursts do not see a fold: each of them is white on either side of it. But a fold lays one part of the data on
     another, and the Mahalanobis distance of the bursts, which is a latent distance, tells them apart.
     """
-    if len(embedding) > AGAINST:
-        rows = sample_rows(len(embedding), AGAINST)
+    if len(embedding) > FOLD_AGAINST:
+        rows = sample_rows(len(embedding), FOLD_AGAINST)
         embedding, statistics = embedding[rows], statistics[rows]
-    probe = sample_rows(len(embedding), PROBE)
-    n_neighbors = min(NEIGHBORS, len(embedding) - 1)
+    probe = sample_rows(len(embedding), FOLD_PROBE)
+    n_neighbors = min(FOLD_NEIGHBORS, len(embedding) - 1)
     distance, near = (a[:, 1:] for a in cKDTree(embedding).query(embedding, n_neighbors + 1))
     squared = JointMahalanobis(statistics).squared(probe)
     apart = burst_std * np.sqrt(np.take_along_axis(squared, near[probe], axis=1))
     # The sampling error of short bursts enters the Mahalanobis distance; the distance to true neighbours has it too.
     truly_near = np.sort(squared, axis=1)[:, 1 : n_neighbors + 1]
     spacing = max(float(np.median(distance)), burst_std * float(np.median(np.sqrt(truly_near))))
-    return float(np.mean(np.median(apart, axis=1) > APART * spacing))
+    return float(np.mean(np.median(apart, axis=1) > SHEETS_APART * spacing))
 
 
 def embedding_fault(white: Whitening, statistics: BurstStatistics, burst_std: float) -> str:
     """ "collapsed", "folded", "torn", or "" when none is seen."""
-    if np.median(white.stretches[:, -1]) < COLLAPSED:
+    if COLLAPSED.passed(np.median(white.stretches[:, -1])):
         return "collapsed"
-    if overlapping(white.embedding, statistics, burst_std) > MANY_APART:
+    if MANY_APART.passed(overlapping(white.embedding, statistics, burst_std)):
         return "folded"
     return "torn" if torn(white) else ""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
 from pyloca.objectives import likelihood_pushed, sampling_floor
+from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT
 
 __all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
 
@@ -84,6 +85,17 @@ class Whitening:
         density = chi2.pdf(chi2.median(self._freedom), self._freedom)
         error = self._unit / (2 * density * np.sqrt(len(self.losses)))
         return self.excess / error if error > 0 else np.copysign(np.inf, self.excess)
+
+    @property
+    def poor(self) -> bool:
+        """Whether the median burst is less white than sampling explains."""
+        return POOR.passed(self.excess) and SIGNIFICANT.passed(self.excess_errors)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether bursts are as unwhite as random points are; not when they are a fixed array of sensors."""
+        floor = float(np.median(self.floors))
+        return floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor)
 
     @property
     def _freedom(self) -> float:

@@ -1,10 +1,11 @@
 """Why not to believe a fit: causes by name, what shows them and what to do; and how far to trust a new point."""
 
+from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics, Finding
 from pyloca.findings._gaps import Gap, largest_gap
 from pyloca.findings._judgement import judge, round_trip_errors
-from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
+from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._trust import TrustScale
 from pyloca.findings._units import uneven_units
 
@@ -19,6 +20,9 @@ __all__ = [
     "find_causes",
     "judge",
     "largest_gap",
+    "noise",
     "round_trip_errors",
+    "size_error",
+    "strain_beyond_sampling",
     "uneven_units",
 ]

@@ -1,6 +1,6 @@
-"""Why a fit is bad, by name. One function a cause; each gives a `Finding` or None.
+"""Why a fit is bad, by name. One function per cause; each gives a `Finding` or None.
 
-The threshold of each lies between what clean data and planted faults show (``python -m benchmarks faults``).
+The threshold of each lies between what clean data and planted faults show (``python -m benchmarks thresholds``).
 """
 
 from __future__ import annotations
@@ -15,39 +15,33 @@ from torch import nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
-from pyloca.checks import (
+from pyloca.checks import Whitening, lost_bursts, overlapping, torn
+from pyloca.errors import BurstError
+from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
+from pyloca.findings._diagnostics import Finding
+from pyloca.findings._neighborhood import Neighborhood
+from pyloca.findings._units import uneven_units
+from pyloca.geometry import BurstStatistics, sample_rows
+from pyloca.networks import apply_rows
+from pyloca.thresholds import (
+    BENT,
     COLLAPSED,
     CURED,
     FEW,
-    LEAST_LOST,
+    FEWEST,
     MANY_APART,
-    Whitening,
-    lost_bursts,
-    overlapping,
-    torn,
+    OFF,
+    OFF_MEDIANS,
+    RECHECKED,
+    ROUGH,
+    SAME,
+    SOME_OFF,
+    STRAINED,
 )
-from pyloca.errors import BurstError
-from pyloca.findings._diagnostics import Finding
-from pyloca.findings._neighborhood import Neighborhood, as_large_as_the_data
-from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
-from pyloca.networks import apply_rows
 
 __all__ = ["Fit", "find_causes"]
 
 Array = NDArray[np.float64]
-
-# M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself; beyond this a burst tells too little.
-TOO_ROUGH = 0.35
-EXACT = 0.1  # bursts this many times whiter than sampling allows have no sampling error: an array of sensors
-BENT = 0.15  # change of the log-variance of a burst, between its points and its tangents pushed through the encoder
-NOISY = 0.05  # noise a dimension, as a part of the variance along the shortest tangent
-# A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
-POOR, SIGNIFICANT = 0.01, 4.0
-STRAINED = 0.08  # relative mismatch of edges beyond sampling, on the median
-SAME = 0.2  # part of the excess loss that may be left when one factor explains it
-OFF, OFF_MEDIANS, SOME_OFF = 0.15, 8.0, 0.005  # round trip of a burst off the surface; part of such bursts
-PROBE = 200  # bursts whose points are looked at again
 
 
 @dataclass(frozen=True)
@@ -112,14 +106,13 @@ def _units(fit: Fit) -> Finding | None:
 
 
 def _few_points(fit: Fit) -> Finding | None:
-    points = float(np.median(fit.statistics.counts))
-    rough = 1 / np.sqrt(2 * (points - 1)) if np.isfinite(points) else 0.0
-    if rough <= TOO_ROUGH or np.median(fit.white.losses) < EXACT * np.median(fit.white.floors):
+    points, rough = float(np.median(fit.statistics.counts)), size_error(fit.statistics.counts)
+    if not (ROUGH.passed(rough) and fit.white.sampled):
         return None
     return Finding(
         "few_points",
         f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
-        "bursts together, and no single burst can be checked. Take more points a burst.",
+        "bursts together, and no single burst can be checked. Take more points per burst.",
     )
 
 
@@ -129,7 +122,7 @@ def _scale(fit: Fit) -> Finding | None:
     factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
     rescaled = np.square(white.stretches / factor)
     left = replace(white, losses=(rescaled - np.log(np.maximum(rescaled, np.finfo(float).tiny)) - 1).sum(axis=1))
-    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT and left.excess < SAME * white.excess):
+    if not (white.poor and SAME.passed(left.excess / white.excess)):
         return None
     return Finding(
         "scale",
@@ -144,44 +137,14 @@ def _as_large_as_the_data(fit: Fit) -> Finding | None:
 
 
 def _noise(fit: Fit) -> Finding | None:
-    """Variance off the tangents that does not grow with the burst: noise, or tangents that the fit left out."""
-    statistics, k = fit.statistics, fit.k
-    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
-    if share <= NOISY:
-        return None
-    if fit.bursts is not None:
-        spectra = BurstSpectra.of(fit.bursts, PROBE)
-        if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
-            return None  # curvature
-        spanned = _spanned(spectra, k)
-        if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
-            return Finding(
-                "more_tangents",
-                f"bursts span {spanned} directions, and the fit knows k = {k}: what varies along the others is not in "
-                f"the coordinates. Fit with intrinsic_dim={spanned}, or leave it out, and at least as many "
-                "n_components.",
-            )
-    return Finding(
-        "noise",
-        f"the noise of the instrument is {np.sqrt(share):.0%} of a burst along the last of its k = {k} tangents: "
-        "bursts look larger than they are, and coordinates come out too small there. Use "
-        "measurement_noise='estimate', larger bursts, or the mean of several readings.",
-    )
-
-
-def _spanned(spectra: BurstSpectra, k: int) -> int:
-    """The intrinsic dimension that the bursts themselves tell; `k` when they do not."""
-    try:
-        return intrinsic_dim_from_spectra(spectra, spectra.n_features)
-    except BurstError:
-        return k
+    return noise(fit.statistics, fit.bursts)
 
 
 def _bent(fit: Fit) -> Finding | None:
     """Points of a burst that vary otherwise, once encoded, than its tangents say."""
     if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still have the noise
         return None
-    probe = sample_rows(len(fit.bursts), PROBE)
+    probe = sample_rows(len(fit.bursts), RECHECKED)
     changes = np.empty(len(probe))
     for rows, block in fit.bursts[probe].blocks():
         encoded = apply_rows(fit.encoder, block, fit.d)  # (b, m, d)
@@ -190,7 +153,7 @@ def _bent(fit: Fit) -> Finding | None:
         pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
         changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
     change = float(np.median(changes))
-    if change <= BENT:
+    if not BENT.passed(change):
         return None
     return Finding(
         "large_bursts",
@@ -205,7 +168,7 @@ def _off_surface(fit: Fit) -> Finding | None:
         return None
     errors = fit.round_trip
     off = np.flatnonzero(errors > max(OFF, OFF_MEDIANS * float(np.median(errors))))
-    if len(off) < LEAST_LOST or len(off) < SOME_OFF * len(errors):
+    if not (SOME_OFF.passed(len(off) / len(errors)) and len(off) >= FEWEST):
         return None
     off = off[np.argsort(-errors[off], kind="stable")]
     return Finding(
@@ -219,7 +182,7 @@ def _off_surface(fit: Fit) -> Finding | None:
 
 def _collapsed(fit: Fit) -> Finding | None:
     squeezed = float(np.median(fit.white.stretches[:, -1]))
-    if squeezed >= COLLAPSED:
+    if not COLLAPSED.passed(squeezed):
         return None
     return Finding(
         "collapsed",
@@ -246,7 +209,7 @@ class _Symptoms:
         poor = _poor_words(white)
         if poor:
             return poor
-        if self.apart > MANY_APART:
+        if MANY_APART.passed(self.apart):
             return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
         return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
 
@@ -267,7 +230,7 @@ class _Symptoms:
         if not self.seen or self.flat is None:
             return None
         bent = self._alignment(d + 1)
-        if bent is None or bent.strain >= CURED * self.flat.strain:
+        if bent is None or self.flat.strain == 0 or not CURED.passed(bent.strain / self.flat.strain):
             return None
         return Finding(
             "curved",
@@ -282,9 +245,8 @@ class _Symptoms:
         fit = self.fit
         if not self.seen or self.flat is None or fit.d > fit.k:
             return None
-        sampled = 0.25 * (fit.k + 1) / (float(np.median(fit.statistics.counts)) - 1)
-        excess = float(np.sqrt(max(float(np.median(self.flat.strains)) ** 2 - sampled, 0)))
-        if excess <= STRAINED:
+        excess = strain_beyond_sampling(self.flat, fit.statistics)
+        if not STRAINED.passed(excess):
             return None
         return Finding(
             "uneven_shape",
@@ -297,7 +259,7 @@ class _Symptoms:
 
     def folded(self) -> Finding | None:
         """The bursts fit together, but the embedding does not show it."""
-        if not (self.apart > MANY_APART or self.torn):
+        if not (MANY_APART.passed(self.apart) or self.torn):
             return None
         return Finding(
             "folded",
@@ -321,7 +283,7 @@ def _poor(fit: Fit) -> Finding | None:
 
 
 def _poor_words(white: Whitening) -> str:
-    if not (white.excess > POOR and white.excess_errors > SIGNIFICANT):
+    if not white.poor:
         return ""
     median = float(np.median(white.losses))
     return f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca._html import html_card
-from pyloca.checks import FEW
 from pyloca.findings._gaps import Gap
+from pyloca.thresholds import FEW, SPARSE, SUSPECT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,6 @@ __all__ = ["Diagnostics", "Finding"]
 
 Array = NDArray[np.float64]
 
-SUSPECT = 1e-4  # p-value of a burst that is listed
 UNKNOWABLE = (
     "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
     "are a linear change of the coordinates, and a size that changes slowly is often another one; parts of the latent "
@@ -190,12 +189,13 @@ class Diagnostics:
             return [("WARNING", finding.message) for finding in self.findings]
         but = ", but look at the suspect bursts" if len(self.suspects) else ""
         facts = [("verdict", f"no fault found{but}")]
-        if 0 < len(self.losses) < FEW:
+        if 0 < len(self.losses) < SPARSE:
+            what = "shuffled bursts and crossing sheets"
+            what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
             facts.append(
                 (
                     "not looked at",
-                    f"folds, outliers, shuffled or uneven bursts: {len(self.losses)} bursts are too few to compare "
-                    "neighbours",
+                    f"{len(self.losses)} bursts are too few to compare neighbours, as for {what}",
                 )
             )
         return facts

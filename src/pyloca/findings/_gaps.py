@@ -9,15 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
 from pyloca.geometry import sample_rows
+from pyloca.thresholds import GAP_BURSTS, GAP_DIMENSIONS, WIDE
 
 __all__ = ["Gap", "largest_gap"]
 
 Array = NDArray[np.float64]
-
-SAMPLE = 2000  # bursts that are looked at
-MOST_DIMENSIONS = 3  # beyond, there are too many simplices
-# Random points leave empty balls of three or four times their usual spacing, in one dimension of six or seven.
-WIDE = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,9 @@ def largest_gap(embedding: Array) -> Gap | None:
 
     Largest empty balls are the circumscribed ones of Delaunay's simplices; in one dimension, intervals.
     """
-    points = embedding[sample_rows(len(embedding), SAMPLE)]
+    points = embedding[sample_rows(len(embedding), GAP_BURSTS)]
     d = points.shape[1]
-    if d > MOST_DIMENSIONS or len(points) < d + 2:
+    if d > GAP_DIMENSIONS or len(points) < d + 2:
         return None
     if d == 1:
         line = np.sort(points[:, 0])

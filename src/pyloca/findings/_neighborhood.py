@@ -7,23 +7,35 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.checks import LEAST_LOST, MANY_LOST, MOST, Whitening, lost_bursts
+from pyloca.checks import Whitening, lost_bursts
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstGraph, BurstStatistics, mahalanobis_graph, sample_rows
+from pyloca.thresholds import (
+    ALIKE,
+    CLUSTERED,
+    CROSSED,
+    FEW,
+    FEWEST,
+    JUMP,
+    JUMP_ERRORS,
+    JUMP_ERRORS_CURVE,
+    LEAST_STRANGE,
+    LONELY,
+    MANY_CROSSED,
+    MANY_JUMPS,
+    MANY_LOST,
+    MOST,
+    NEIGHBORS,
+    PARALLEL,
+    SAMPLE,
+    SOME_GIANTS,
+    SPARSE,
+    STRANGE,
+)
 
-__all__ = ["Neighborhood", "as_large_as_the_data"]
+__all__ = ["Neighborhood"]
 
 Array = NDArray[np.float64]
-
-SAMPLE, NEIGHBORS = 1500, 10
-FEW = 100  # bursts whose "neighbours" may lie anywhere
-# Neighbours must be more alike than strangers more often than this, where strangers differ at all.
-ALIKE, STRANGE, LEAST_STRANGE = 0.6, 2.0, 0.01
-CROSSED, MANY_CROSSED = 0.5, 0.005  # cosine between the tangents of near neighbours
-PARALLEL, LONELY = 0.8, 0.3  # cosine; least part of the neighbours of a burst that are parallel to it
-CLUSTERED, SOME_GIANTS = 0.15, 0.005
-JUMP, JUMP_ERRORS, MANY_JUMPS = 0.4, (3.5, 2.5), 0.005  # of the log-size between neighbours; errors for k = 1, k > 1
-LARGE = 0.25  # part of all variance that lies inside bursts
 
 
 class Neighborhood:
@@ -48,7 +60,7 @@ class Neighborhood:
 
     def unrelated(self) -> Finding | None:
         """Shuffled bursts are like their neighbours no more than like any other."""
-        if len(self.rows) < FEW:
+        if len(self.rows) < SPARSE:
             return None
         random = np.random.RandomState(0)
         strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
@@ -56,7 +68,7 @@ class Neighborhood:
         if np.median(far) < max(STRANGE * self._sampled_difference(), LEAST_STRANGE):
             return None  # all bursts are alike: shuffled or not, they say the same
         alike = float(np.mean(near < random.permutation(far)))
-        if alike > ALIKE:
+        if not ALIKE.passed(alike):
             return None
         return Finding(
             "unrelated",
@@ -95,14 +107,14 @@ class Neighborhood:
     def _loners(self) -> NDArray[np.bool_]:
         """Bursts that are parallel to few of their neighbours. Where sheets cross, each has its own sheet."""
         ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
-        if n < FEW:
+        if n < SPARSE:
             return np.zeros(n, dtype=bool)
         parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n)
         return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
 
     def crossing(self) -> Finding | None:
         """Near readings with different tangents: two sheets that run through each other."""
-        if len(self.rows) < FEW:
+        if len(self.rows) < SPARSE:
             return None
         heads, tails = self.graph.heads, self.graph.tails
         length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
@@ -111,7 +123,7 @@ class Neighborhood:
         close = ~single[heads] & ~single[tails] & (length <= np.median(length))
         crossed = close & (self._cosines < CROSSED)
         share = crossed.sum() / max(close.sum(), 1)
-        if crossed.sum() < LEAST_LOST or share < MANY_CROSSED:
+        if not (MANY_CROSSED.passed(share) and crossed.sum() >= FEWEST):
             return None
         where = np.unique(self.rows[np.r_[heads[crossed], tails[crossed]]])
         ends = self.rows[[heads[crossed][0], tails[crossed][0]]]
@@ -139,7 +151,8 @@ class Neighborhood:
         logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
         error = np.sqrt((self.statistics.intrinsic_dim + 1) / (2 * (np.median(self.statistics.counts) - 1)))
-        least = max(JUMP, JUMP_ERRORS[min(self.statistics.intrinsic_dim, 2) - 1] * error)
+        errors = JUMP_ERRORS_CURVE if self.statistics.intrinsic_dim == 1 else JUMP_ERRORS
+        least = max(JUMP, errors * error)
         size = np.where(same, np.abs(logs).min(axis=1), 0)
         return np.where(size > least, size, 0)
 
@@ -147,6 +160,8 @@ class Neighborhood:
     def giants(self) -> NDArray[np.bool_]:
         """Bursts much larger or smaller than most neighbours, while those agree among each other."""
         heads, tails, n = self.graph.heads, self.graph.tails, len(self.rows)
+        if n < FEW:
+            return np.zeros(n, dtype=bool)
         ends, others = np.r_[heads, tails], np.r_[tails, heads]
         degree = np.bincount(ends, minlength=n)
         jumping = np.bincount(ends, np.tile(self._jumps > 0, 2), n) / degree
@@ -157,8 +172,8 @@ class Neighborhood:
         """Bursts of another size than their neighbours, or many that are lost or turned, each alone among good ones."""
         wrong, giants = self.all_lost.copy(), self.rows[self.giants]
         wrong[self.rows[self._loners]] = True
-        many = wrong.sum() >= LEAST_LOST and MANY_LOST < wrong.mean() < MOST and not self._clustered()
-        some = len(giants) >= max(LEAST_LOST, SOME_GIANTS * len(self.rows))
+        many = MANY_LOST.passed(wrong.mean()) and FEWEST <= wrong.sum() < MOST * len(wrong) and not self._clustered()
+        some = SOME_GIANTS.passed(len(giants) / len(self.rows)) and len(giants) >= FEWEST
         if not many and not some:
             return None
         wrong = wrong if many else np.zeros(len(wrong), dtype=bool)
@@ -183,7 +198,7 @@ class Neighborhood:
         sound = self._sound & ~giants[heads] & ~giants[tails]
         jump = sound & (self._jumps > 0)
         share = jump.sum() / max(sound.sum(), 1)
-        if jump.sum() < LEAST_LOST or share < MANY_JUMPS:
+        if len(self.rows) < FEW or not (MANY_JUMPS.passed(share) and jump.sum() >= FEWEST):
             return None
         where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
         return Finding(
@@ -193,16 +208,3 @@ class Neighborhood:
             "is not the same everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
             tuple(int(i) for i in where[:50]),
         )
-
-
-def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
-    """Clouds that overlap each other have no places."""
-    inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
-    share = inside / (inside + float(statistics.means.var(axis=0).sum()))
-    if share <= LARGE:
-        return None
-    return Finding(
-        "large_bursts",
-        f"bursts are as large as the data: {share:.0%} of all variance lies inside them, and they overlap each other. "
-        "Take smaller bursts, and check that points were not dealt to the wrong bursts.",
-    )

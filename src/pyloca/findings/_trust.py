@@ -11,12 +11,11 @@ from torch import nn
 
 from pyloca.bursts import Bursts
 from pyloca.networks import apply_rows
+from pyloca.thresholds import CALIBRATION
 
 __all__ = ["TrustScale"]
 
 Array = NDArray[np.float64]
-
-CALIBRATION = 2000  # points, of the held-out bursts
 
 
 @dataclass(frozen=True)

@@ -8,28 +8,24 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra, sample_rows
+from pyloca.thresholds import DROWNED, NOISE_FEATURE, POINTS, RECHECKED, UNITS_APART
 
 __all__ = ["uneven_units"]
-
-PROBE, POINTS = 300, 100  # bursts that are looked at, and points of them
-NOISY = 3.0  # times larger, as a part of the feature's spread, that bursts are in a feature that is mostly noise
-APART = 100.0  # between the spreads of two features
-DROWNED = 30.0  # times rounder that bursts are when every feature has one spread
 
 
 def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     """Whether bursts, seen to span `k` directions, look quite another way when every feature has one spread."""
-    sample = bursts[sample_rows(len(bursts), PROBE)]
+    sample = bursts[sample_rows(len(bursts), RECHECKED)]
     means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
     for rows, block in sample.blocks():
         few = block[:, :POINTS]
         means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1)
     spread, inside = means.std(axis=0), np.sqrt(variances.mean(axis=0))
     part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
-    signal = np.flatnonzero(part < NOISY * part.min())
-    if len(signal) < 2 or spread[signal].max() < APART * spread[signal].min():
+    signal = np.flatnonzero(part < NOISE_FEATURE * part.min())
+    if len(signal) < 2 or not UNITS_APART.passed(spread[signal].max() / spread[signal].min()):
         return None
-    raw, even = BurstSpectra.of(sample, PROBE), BurstSpectra.empty(sample.counts, len(signal))
+    raw, even = BurstSpectra.of(sample, RECHECKED), BurstSpectra.empty(sample.counts, len(signal))
     for rows, block in sample.blocks():
         even.add(rows, block[:, :, signal] / spread[signal])
     try:
@@ -37,8 +33,7 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     except BurstError:
         spanned = k
     last = min(k, even.values.shape[1]) - 1
-    drowned = _ratio(raw, last) > DROWNED * _ratio(even, last)
-    if spanned <= k and not drowned:
+    if spanned <= k and not DROWNED.passed(_ratio(raw, last) / _ratio(even, last)):
         return None
     small, large = signal[np.argmin(spread[signal])], signal[np.argmax(spread[signal])]
     because = (

@@ -12,14 +12,12 @@ from scipy.sparse.csgraph import connected_components
 
 from pyloca.errors import BurstError
 from pyloca.geometry._statistics import BurstStatistics
+from pyloca.thresholds import BRIDGE, CURVE_NEIGHBORS, REACH
 
 __all__ = ["BurstGraph", "JointMahalanobis", "connected_graph", "mahalanobis_graph", "refuse_pieces"]
 
 # Entries of one slab of the N × N distance matrix that are held at a time: 2 MB in float64 stay in the cache.
 SLAB = 1 << 18
-BRIDGE, REACH = 10.0, 10
-# Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
-CURVE_NEIGHBORS = 20
 
 
 @dataclass(frozen=True)

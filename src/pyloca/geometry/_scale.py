@@ -10,17 +10,11 @@ from numpy.typing import NDArray
 from pyloca.bursts import Bursts
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._statistics import BurstStatistics
+from pyloca.thresholds import POINTS, PROBE, QUIET, SENSOR_GAP, SENSORS, SILENT, SPREAD_GAP
 
 __all__ = ["feature_scale"]
 
 Array = NDArray[np.float64]
-
-PROBE, POINTS = 1000, 100  # bursts that are looked at, and points of them
-SENSORS = 32  # more named features than this are pixels or channels, not sensors of different kinds
-# Spreads of features of one kind differ, but without a gap: pixels fade towards the edge of a picture. Units leave one.
-GAP, FEW_GAP, FEW = 10.0, 30.0, 32
-SILENT = 3.0  # times its sampling error that the mean of a burst varies in a feature that tells bursts apart
-QUIET = 10.0  # times smaller than a signal that a feature without one is made
 
 
 def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
@@ -80,9 +74,9 @@ def _of_different_kinds(spread: Array, names: Sequence[str] | None, units: Seque
     if names is not None and len(names) <= SENSORS and (units is None or not all(units)):
         return True  # sensors of a table, not known to measure the same quantity
     ordered = np.sort(spread)
-    if ordered[-1] > FEW_GAP * ordered[0] and len(ordered) <= FEW:
+    if ordered[-1] > SENSOR_GAP * ordered[0] and len(ordered) <= SENSORS:
         return True
-    return bool(np.max(ordered[1:] / ordered[:-1]) > GAP)
+    return bool(np.max(ordered[1:] / ordered[:-1]) > SPREAD_GAP)
 
 
 def _look(data: Bursts | BurstStatistics) -> tuple[Array, Array, float]:

@@ -10,23 +10,18 @@ from numpy.typing import NDArray
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._sample import sample_rows
+from pyloca.thresholds import (
+    CERTAIN_GAP,
+    CLEAR_GAP,
+    CURVED_GROWTH,
+    INDEPENDENT,
+    NO_GAP,
+    NOISE_DIRECTIONS,
+    OFF_GAP,
+    UNEVEN,
+)
 
 __all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
-
-# A measurement that stretches one direction seven times more than another has eigenvalues 50 apart, while curvature and
-# noise usually lie lower still. When all D eigenvalues may be tangent, only a larger drop than this counts as a floor.
-CLEAR_GAP = 50.0
-# No sensible measurement stretches one direction thirty times more than another: the first such drop ends the tangents,
-# whatever larger drop (from curvature to rounding) may follow.
-CERTAIN_GAP = 1000.0
-# A stretch of two between neighbouring tangents; when no drop exceeds its square, the tangents go on.
-NO_GAP = 4.0
-# Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
-CURVED_GROWTH, INDEPENDENT = 1.0, 0.2
-# Noise fills at least so many directions evenly. Fewer could as well be tangents of equal length.
-NOISE_DIRECTIONS = 4
-OFF_GAP = 2.0  # drop to a direction that is known to be curvature or noise
-UNEVEN = 1.2  # beyond the edge of the spectrum of pure noise
 
 
 @dataclass(frozen=True)
@@ -196,13 +191,14 @@ def intrinsic_dim_from_spectra(
         ends |= curved | (noise & (drops > OFF_GAP))
     if ends.any():
         return int(np.argmax(ends)) + 1
-    if rank > last and drops.max() < NO_GAP and noise[-1]:
+    even = rank > last and NO_GAP.passed(drops.max())
+    if even and noise[-1]:
         raise BurstError(
             f"measurement noise hides the bursts: their eigenvalues from number {last + 1} on are as even as those "
             f"of noise, and the earlier ones are hardly larger (median {level[: last + 1]}). Take larger bursts, or "
             "average several readings."
         )
-    if rank > last and drops.max() < NO_GAP:
+    if even:
         raise BurstError(
             f"the bursts span more than n_components = {last} directions: the next eigenvalue is hardly smaller than "
             f"the others (median {level[: last + 1]}). Use a larger n_components; if the rest is noise, pass "

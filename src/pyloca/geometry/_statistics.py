@@ -18,12 +18,10 @@ from pyloca.geometry._spectra import (
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
+from pyloca.thresholds import MIN_BURSTS, PROBE
 
 __all__ = ["BurstStatistics", "burst_means"]
 
-MIN_BURSTS = 10
-# Bursts looked at to choose k before the pass; the median spectrum of 1000 bursts is exact to a few per cent.
-PROBE = 1000
 EPS = np.finfo(np.float64).eps
 LARGEST = 1e100  # of a value that can be squared and summed
 

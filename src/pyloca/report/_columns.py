@@ -66,7 +66,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Columns of a CSV table, joined to bursts by their ids.
+    r"""Columns of a CSV table, joined to bursts by their ids.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "shifts.csv")
-    ...     _ = file.write_text("burst_id,operator,hour\\nb,Ann,7\\na,Bob,\\n")
+    ...     _ = file.write_text("burst_id,operator,hour\nb,Ann,7\na,Bob,\n")
     ...     read_colours(file, ["a", "b"])
     {'operator': array(['Bob', 'Ann'], dtype='<U3'), 'hour': array([nan,  7.])}
     """

@@ -24,9 +24,6 @@ __all__ = ["Found", "find"]
 
 Array = NDArray[np.float64]
 
-# A median loss this part of what sampling would leave: the points of these bursts are not random.
-NOT_RANDOM = 0.02
-
 
 @dataclass(frozen=True)
 class Found:
@@ -93,14 +90,14 @@ def find(
     Z = seen.embed()
     white = whitening(seen.encoder, statistics, model.burst_std_)
     floors = white.floors
-    if np.median(white.losses) < NOT_RANDOM * np.median(floors):
+    if not white.sampled:
         floors = np.zeros_like(floors)
     training = np.delete(model.embedding_, model.validation_indices_, axis=0)
     same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
     checked = (
         model.diagnostics_
         if same
-        else judge(seen.encoder, seen.decoder, statistics, model.burst_std_, bursts=seen.bursts)
+        else judge(seen.encoder, statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
     )
     return Found(
         model=model,

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
-from pyloca.checks import MANY_APART, Whitening, embedding_fault, overlapping
+from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.thresholds import MANY_APART
 
 __all__ = ["FastState", "solve_fast"]
 
@@ -154,7 +155,7 @@ class _FastSolver:
                 **options,
             )
             self.state.alignments += 1
-            if overlapping(start.positions, self.trained[start.rows], self.problem.burst_std) > MANY_APART:
+            if MANY_APART.passed(overlapping(start.positions, self.trained[start.rows], self.problem.burst_std)):
                 first = start if first is None else first
                 continue
             yield start, "" if used or first is None else "folded"

@@ -1,0 +1,291 @@
+"""Every number that decides a verdict, in one table: its name, its value, and what it is compared with.
+
+A `Threshold` is compared with one number of the data and decides whether something is wrong; what clean data and
+planted faults show of that number is measured by ``python -m benchmarks thresholds`` and printed in docs/trust.md. A
+`Definition` only says what is counted (when is one edge crossed?) or how much is looked at; it is a plain number.
+
+One name, one value, one idea: nothing that decides a verdict is defined anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that separates clean data from a fault.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    compared_with : str
+        What is measured of the data.
+    findings : tuple of str
+        Findings that it decides, alone or together with others.
+    side : {"above", "below"}
+        Where the fault lies.
+    note : str
+        What else has a say, where clean data may be on the side of the fault.
+    """
+
+    name: str
+    value: float
+    compared_with: str
+    findings: tuple[str, ...]
+    side: Literal["above", "below"] = "above"
+    note: str = ""
+
+    def passed(self, number: float) -> bool:
+        """Whether `number` is as bad as a fault; not when it is not a number.
+
+        Parameters
+        ----------
+        number : float
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> LARGE.passed(0.3), LARGE.passed(0.01), LARGE.passed(float("nan"))
+        (True, False, False)
+        """
+        number = float(number)
+        seen = _seen.get()
+        if seen is not None:
+            seen.setdefault(self.name, []).append(number)
+        return number >= self.value if self.side == "above" else number <= self.value
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A number that says what is counted, or how much is looked at."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+TABLE: list[Threshold | Definition] = []
+_seen: ContextVar[dict[str, list[float]] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[dict[str, list[float]]]:
+    """Note what thresholds are compared with, by name, in this thread and until the end of the block.
+
+    Yields
+    ------
+    dict of str to list of float
+
+    Examples
+    --------
+    >>> with recording() as seen:
+    ...     _ = LARGE.passed(0.01)
+    >>> seen
+    {'LARGE': [0.01]}
+    """
+    seen: dict[str, list[float]] = {}
+    token = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(token)
+
+
+def _threshold(
+    name: str,
+    value: float,
+    compared_with: str,
+    *findings: str,
+    side: Literal["above", "below"] = "above",
+    note: str = "",
+) -> Threshold:
+    row = Threshold(name, value, compared_with, findings, side, note)
+    TABLE.append(row)
+    return row
+
+
+def _define(name: str, value: Number, meaning: str) -> Number:
+    TABLE.append(Definition(name, value, meaning))
+    return value
+
+
+# -- how many bursts, and of what -------------------------------------------------------------------------------------
+
+MIN_BURSTS = _define("MIN_BURSTS", 10, "fewest bursts that are taken at all")
+FEW = _define("FEW", 30, "with fewer bursts, they are not compared with their neighbours")
+# Clean sets cut down to 30 bursts were called unrelated in up to 12 of 12 draws, to 60 in up to 7, to 80 in none.
+SPARSE = _define("SPARSE", 100, "with fewer bursts, neighbours may lie anywhere and unlike tangents prove nothing")
+FEWEST = _define("FEWEST", 3, "fewest bursts, or pairs of them, that make a finding; fewer are accidents")
+PROBE = _define("PROBE", 1000, "bursts whose spectra and spreads are looked at")
+RECHECKED = _define("RECHECKED", 300, "bursts whose points are looked at again after a fit, and for their units")
+POINTS = _define("POINTS", 100, "points of a burst that are looked at for the spread of a feature")
+SAMPLE = _define("SAMPLE", 1500, "bursts that are compared with their neighbours, or aligned for a check")
+NEIGHBORS = _define("NEIGHBORS", 10, "neighbours that a burst is compared with")
+
+# -- k, from the spectra ----------------------------------------------------------------------------------------------
+
+# A measurement that stretches one direction seven times more than another has eigenvalues 50 apart, while curvature and
+# noise usually lie lower still. When all D eigenvalues may be tangent, only a larger drop than this counts as a floor.
+CLEAR_GAP = _define("CLEAR_GAP", 50.0, "drop of the spectrum that is a floor even when all D directions may be tangent")
+# No sensible measurement stretches one direction thirty times more than another: the first such drop ends the tangents,
+# whatever larger drop (from curvature to rounding) may follow.
+CERTAIN_GAP = _define("CERTAIN_GAP", 1000.0, "drop of the spectrum that ends the tangents, whatever follows")
+# A stretch of two between neighbouring tangents.
+NO_GAP = _threshold(
+    "NO_GAP",
+    4.0,
+    "largest drop of the median spectrum, where nothing else ends the tangents",
+    "noise",
+    side="below",
+)
+# Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
+CURVED_GROWTH = _define("CURVED_GROWTH", 1.0, "growth of direction j with the radius, less 1, times j: curvature")
+INDEPENDENT = _define("INDEPENDENT", 0.2, "the same, within which a direction is independent of those before it")
+# Fewer could as well be tangents of equal length.
+NOISE_DIRECTIONS = _define("NOISE_DIRECTIONS", 4, "fewest directions that noise fills evenly")
+OFF_GAP = _define("OFF_GAP", 2.0, "drop to a direction that is known to be curvature or noise")
+UNEVEN = _define("UNEVEN", 1.2, "times beyond the edge of the spectrum of pure noise")
+
+# -- units ------------------------------------------------------------------------------------------------------------
+
+SENSORS = _define("SENSORS", 32, "more features than this are pixels or channels, not sensors of different kinds")
+# Spreads of features of one kind differ, but without a gap: pixels fade towards the edge of a picture. Units leave one.
+SPREAD_GAP = _define("SPREAD_GAP", 10.0, "gap between the ordered spreads of features that units leave")
+SENSOR_GAP = _define("SENSOR_GAP", 30.0, "ratio of the largest spread to the least of a few sensors of different kinds")
+SILENT = _define("SILENT", 3.0, "times its sampling error that a burst mean varies in a feature with a signal")
+QUIET = _define("QUIET", 10.0, "times smaller than a signal that a feature without one is made")
+NOISE_FEATURE = _define("NOISE_FEATURE", 3.0, "times the least part of the spread inside bursts: mostly noise")
+UNITS_APART = _threshold("UNITS_APART", 100.0, "largest spread of a feature over the least", "units")
+DROWNED = _threshold(
+    "DROWNED",
+    30.0,
+    "how many times rounder bursts are when every feature has one spread",
+    "units",
+    note="asked beyond UNITS_APART; one more direction that bursts span then is enough too",
+)
+
+# -- neighbours -------------------------------------------------------------------------------------------------------
+
+BRIDGE = _define("BRIDGE", 10.0, "times the reach of either end that an edge of the neighbour graph may be long")
+REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
+# Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
+CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
+STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")
+LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")
+ALIKE = _threshold(
+    "ALIKE", 0.6, "part of pairs in which neighbours are more alike than strangers", "unrelated", side="below"
+)
+CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
+MANY_CROSSED = _threshold("MANY_CROSSED", 0.005, "part of the near neighbours that cross", "crossing")
+PARALLEL = _define("PARALLEL", 0.8, "cosine of the largest angle between tangents that are parallel")
+LONELY = _define("LONELY", 0.3, "part of its neighbours that a burst on its own agrees with, at most")
+CLUSTERED = _define("CLUSTERED", 0.15, "part of lost neighbours of lost bursts, beyond chance: not single outliers")
+JUMP = _define("JUMP", 0.4, "log-size by which all directions of a burst jump between neighbours")
+JUMP_ERRORS = _define("JUMP_ERRORS", 2.5, "and in sampling errors of it")
+JUMP_ERRORS_CURVE = _define("JUMP_ERRORS_CURVE", 3.5, "the same for k = 1, where one direction is all")
+MANY_JUMPS = _threshold("MANY_JUMPS", 0.005, "part of the neighbours between which bursts jump in size", "uneven_size")
+SOME_GIANTS = _threshold(
+    "SOME_GIANTS", 0.005, "part of the bursts of another size than their neighbours", "outliers", note="one of three"
+)
+
+# -- size and noise ---------------------------------------------------------------------------------------------------
+
+# M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself.
+ROUGH = _threshold("ROUGH", 0.35, "relative error of the size of a burst, by its number of points", "few_points")
+SAMPLED = _threshold(
+    "SAMPLED",
+    0.1,
+    "median whitening loss over what sampling leaves; below, bursts are a fixed array of sensors",
+    "few_points",
+    note="asked beyond ROUGH",
+)
+LARGE = _threshold("LARGE", 0.25, "part of all variance that lies inside bursts", "large_bursts")
+BENT = _threshold(
+    "BENT",
+    0.15,
+    "change of a burst's log-variance between its encoded points and its pushed tangents, median",
+    "large_bursts",
+)
+NOISY = _threshold(
+    "NOISY",
+    0.05,
+    "variance off the tangents per dimension, over that along the shortest tangent, median",
+    "noise",
+    "more_tangents",
+    note="curvature, which grows with the burst, is let pass",
+)
+
+# -- whiteness --------------------------------------------------------------------------------------------------------
+
+# A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
+POOR = _threshold(
+    "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"
+)
+SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poor_fit", "scale", note="beyond POOR")
+SAME = _threshold(
+    "SAME", 0.2, "part of the excess loss that is left when one factor is taken out", "scale", side="below"
+)
+# Sampling never does that.
+COLLAPSED = _threshold("COLLAPSED", 0.05, "shortest stretch of a burst, median", "collapsed", side="below")
+SUSPECT = _define("SUSPECT", 1e-4, "p-value of a burst that is listed as suspect")
+# A fold loses a tenth of all bursts and more; a measurement that is singular along an edge (mushroom) one in a hundred.
+LOST_FLOORS = _define("LOST_FLOORS", 10.0, "times its sampling floor that the loss of a lost burst is")
+LOST_LOSS = _define("LOST_LOSS", 0.5, "and at least this loss")
+MANY_LOST = _threshold(
+    "MANY_LOST",
+    0.04,
+    "part of the bursts that are lost, or turned against their neighbours",
+    "outliers",
+    note="one of three; lost bursts that lie together are let pass",
+)
+OFF = _define("OFF", 0.15, "round trip, in sizes of the data, of a burst off the surface")
+OFF_MEDIANS = _define("OFF_MEDIANS", 8.0, "and in medians of all round trips")
+SOME_OFF = _threshold("SOME_OFF", 0.005, "part of the bursts off the surface", "outliers", note="one of three")
+MOST = _define("MOST", 0.5, "part of the bursts lost at which it is no matter of single ones, nor of a fold")
+TORN = _threshold("TORN", 0.1, "part of the bursts that are lost", "folded", note="MANY_APART is enough")
+
+# -- folds and strain -------------------------------------------------------------------------------------------------
+
+FOLD_PROBE = _define("FOLD_PROBE", 400, "bursts that are looked at for folds")
+FOLD_AGAINST = _define("FOLD_AGAINST", 2000, "bursts among which their neighbours are looked for")
+FOLD_NEIGHBORS = _define("FOLD_NEIGHBORS", 5, "neighbours in the embedding that are compared by their measurements")
+SHEETS_APART = _define("SHEETS_APART", 8.0, "spacings between embedded neighbours that lie on different sheets")
+MANY_APART = _threshold(
+    "MANY_APART",
+    0.05,
+    "part of the bursts whose embedded neighbours lie on other sheets",
+    "folded",
+    note="TORN is enough",
+)
+CURED = _threshold(
+    "CURED", 0.75, "strain of the aligned bursts with one more dimension, over that without", "curved", side="below"
+)
+STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampling, median", "uneven_shape")
+
+# -- how many components ----------------------------------------------------------------------------------------------
+
+ENOUGH_ERRORS = _define("ENOUGH_ERRORS", 2.5, "standard errors by which one more component must lower the loss")
+MATERIAL_PART = _define("MATERIAL_PART", 0.1, "and by this part of it")
+MATERIAL = _define("MATERIAL", 0.003, "and by this much")
+LOSS_CAP = _define("LOSS_CAP", 5.0, "times its sampling floor that one burst may count: a few must not decide")
+
+# -- gaps and new points ----------------------------------------------------------------------------------------------
+
+GAP_BURSTS = _define("GAP_BURSTS", 2000, "bursts among which gaps are looked for")
+GAP_DIMENSIONS = _define("GAP_DIMENSIONS", 3, "most dimensions in which gaps are looked for: simplices become too many")
+# Random points leave empty balls of three or four times their usual spacing, in one dimension of six or seven.
+WIDE = _define("WIDE", 10.0, "spacings that a gap must have as its radius to be printed")
+CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that say what is usual of a new point")
+
+__all__ = [*sorted(["TABLE", *(row.name for row in TABLE)]), "Definition", "Threshold", "recording"]
