@@ -70,6 +70,10 @@ def test_public_names_are_documented(member):
 
 @pytest.mark.parametrize("member", [each for each in PUBLIC if inspect.isclass(each.values[0])])
 def test_public_classes_list_their_attributes_or_parameters(member):
+    if not inspect.getattr_static(member, "__init__").__module__.startswith("pyloca.") and not hasattr(
+        member, "__dataclass_fields__"
+    ):
+        return  # it is built as its base class is, which documents that
     fields = getattr(member, "__dataclass_fields__", {})
     names = list(fields) or list(inspect.signature(member).parameters)
     found = sections(member.__doc__)

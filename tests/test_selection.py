@@ -70,8 +70,8 @@ def test_burst_std_from_known_distances():
 @pytest.mark.parametrize(
     ("pairs", "distances", "message"),
     [
-        ([[0, 1]], None, "together"),
-        (None, [1.0], "together"),
+        ([[0, 1]], None, "pass pairs and distances"),
+        (None, [1.0], "pass pairs and distances"),
         ([[0, 1, 2]], [1.0], r"shape \(n, 2\)"),
         ([[0, 1]], [1.0, 2.0], r"shape \(n,\)"),
         ([[0, 40]], [1.0], "from 0 to 39"),
@@ -189,7 +189,7 @@ def test_estimates_are_parameters_with_their_confidence_and_can_be_pickled():
 
 
 def test_sigma_alone_takes_no_dimension():
-    with pytest.raises(ValueError, match="n_components is for the alignment that known distances need"):
+    with pytest.raises(ValueError, match="n_components is used only with known distances"):
         estimate_burst_std(planar_bursts(60, 20)[1], n_components=2)
 
 

@@ -320,7 +320,7 @@ def test_the_exit_code_tells_whether_every_bar_holds(done, tmp_path, value, code
     result = run("decoder", "--seeds", "0", "-o", tmp_path)
     assert result.exit_code == code, result.stderr
     assert result.stdout.splitlines()[-1].endswith(verdict)
-    assert "A row holds when" in result.stderr
+    assert "A row holds if" in result.stderr
 
 
 @pytest.mark.parametrize(
