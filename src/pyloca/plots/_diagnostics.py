@@ -1,4 +1,4 @@
-"""Figure of the diagnostics of a fit: losses, stretches and round-trip errors."""
+"""The diagnostics of a fit on one page: losses against sampling, stretches, the round trip."""
 
 from __future__ import annotations
 
@@ -27,11 +27,7 @@ def plot_diagnostics(
     stretch: tuple[float, float],
     sampling_stretch: tuple[float, float] | None = None,
 ) -> Figure:
-<<<<<<< HEAD
     """Draw whitening losses against what sampling leaves, stretches, and round-trip errors.
-=======
-    """Draw whitening losses against the sampling floor, stretches, and round-trip errors.
->>>>>>> h-words
 
     Parameters
     ----------
@@ -40,7 +36,7 @@ def plot_diagnostics(
     suspect : (N,) array of bool
         Bursts whose loss sampling does not explain.
     sampling_floor : float
-        Mean loss that sampling alone leaves; 0 for exact covariances.
+        Mean loss that sampling alone leaves; 0 where it explains nothing.
     stretch, sampling_stretch : (float, float)
         5 % and 95 % quantiles of the factors by which tangents are stretched, as found and by sampling alone.
 
@@ -51,17 +47,11 @@ def plot_diagnostics(
     Examples
     --------
     >>> losses = np.random.RandomState(0).chisquare(3, 200) / 30
-<<<<<<< HEAD
     >>> figure = plot_diagnostics(
     ...     losses, losses / 10, suspect=losses > 0.5, sampling_floor=0.1, stretch=(0.7, 1.2)
     ... )
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Whitening', 'Stretch', 'Round trip']
-=======
-    >>> suspect = np.zeros(200, dtype=bool)
-    >>> len(plot_diagnostics(losses, losses, suspect=suspect, sampling_floor=0.1, stretch=(0.9, 1.1)).axes)
-    3
->>>>>>> h-words
     """
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
