@@ -292,8 +292,8 @@ def _lossy(fit: Fit) -> Finding | None:
         "round_trip",
         f"the decoder does not lead back: burst means return {np.median(fit.round_trip):.0%} of the data's size away "
         "(median). Either something varies between bursts that the coordinates do not hold, such as a "
-        "time stamp among the sensors or one more latent variable: leave that column out, or raise n_components. Or only "
-        "the decoder failed: then encode and transform can still be right, and decode cannot.",
+        "time stamp among the sensors or one more latent variable: leave that column out, or raise n_components. Or "
+        "only the decoder failed: then encode and transform can still be right, and decode cannot.",
     )
 
 
