@@ -89,7 +89,7 @@ def test_a_dimension_of_one():
     X, bursts = planar_bursts(60, 60, k=1, dim=1)
     model = tiny_loca(n_components=1, max_iter=300).fit(bursts)
     assert stress(X, model.embedding_) < 5e-3
-    assert model.transform(bursts[:, :, :]).shape == (60, 60, 1)
+    assert model.encode(bursts).shape == (60, 60, 1)
 
 
 # -- data that is refused ---------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_fewer_components_than_the_spectra_show(seed):
 
 
 def test_an_intrinsic_dimension_that_the_statistics_do_not_have():
-    with pytest.raises(BurstError, match="intrinsic_dim = 1, but the BurstStatistics have k = 2"):
+    with pytest.raises(BurstError, match="the BurstStatistics have k = 2 tangents per burst; k = 1 is needed"):
         tiny_loca(intrinsic_dim=1).fit(smooth_statistics(40)[1])
 
 
@@ -205,22 +205,22 @@ def test_too_few_bursts_are_left_for_training():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_components": 0}, r"n_components must be a whole number of at least 1, or .auto.; got 0"),
-        ({"n_components": 2.0}, r"n_components must be a whole number of at least 1, or .auto.; got 2.0"),
-        ({"n_components": True}, r"n_components must be a whole number of at least 1, or .auto.; got True"),
-        ({"n_components": "two"}, r"n_components must be a whole number of at least 1, or .auto.; got 'two'"),
-        ({"intrinsic_dim": 0}, "intrinsic_dim must be a whole number of at least 1, or None; got 0"),
-        ({"intrinsic_dim": 4}, "intrinsic_dim must be a whole number from 1 to D = 3; got 4"),
+        ({"n_components": 0}, r"n_components must be an integer of at least 1, or .auto.; got 0"),
+        ({"n_components": 2.0}, r"n_components must be an integer of at least 1, or .auto.; got 2.0"),
+        ({"n_components": True}, r"n_components must be an integer of at least 1, or .auto.; got True"),
+        ({"n_components": "two"}, r"n_components must be an integer of at least 1, or .auto.; got 'two'"),
+        ({"intrinsic_dim": 0}, "intrinsic_dim must be an integer of at least 1, or None; got 0"),
+        ({"intrinsic_dim": 4}, "intrinsic_dim must be an integer from 1 to D = 3; got 4"),
         ({"solver": "adam"}, "solver must be one of fast, paper; got 'adam'"),
-        ({"max_iter": 0}, "max_iter must be a whole number of at least 1, or None; got 0"),
-        ({"max_iter": 1.5}, "max_iter must be a whole number of at least 1, or None; got 1.5"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1, or None; got 0"),
+        ({"max_iter": 1.5}, "max_iter must be an integer of at least 1, or None; got 1.5"),
         ({"tol": 1}, r"tol must be in \[0, 1\), or None; got 1"),
         ({"tol": np.nan}, r"tol must be in \[0, 1\), or None; got nan"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be in \[0, 1\); got 1.0"),
         ({"validation_fraction": None}, r"validation_fraction must be in \[0, 1\); got None"),
         ({"activation": "relu"}, "activation must be one of elu, leaky_relu, sigmoid, softplus, tanh; got 'relu'"),
         ({"decoder_activation": "relu"}, "activation must be one of elu, .*; got 'relu'"),
-        ({"hidden_layers": (8, 0)}, r"hidden_layers must be whole numbers of at least 1; got \(8, 0\)"),
+        ({"hidden_layers": (8, 0)}, r"hidden_layers must be integers of at least 1; got \(8, 0\)"),
         ({"measurement_noise": -1.0}, 'measurement_noise must be None, "estimate" or a number ≥ 0; got -1.0'),
         ({"device": "mps"}, "the fast solver needs float64, which MPS lacks"),
         ({"random_state": "seed"}, "cannot be used to seed"),

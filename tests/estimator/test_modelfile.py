@@ -163,7 +163,7 @@ def test_the_header_says_what_the_file_is(path):
     size = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["pyloca-model"])
     assert header["format"] == "pyloca-model"
-    assert header["version"] == 2
+    assert header["version"] == 3
     assert header["fitted"]["burst_std_"] == 0.01
     assert set(header["libraries"]) == {"pyloca", "torch", "numpy", "scikit-learn"}
     assert len(header["sha256"]) == 64
@@ -239,7 +239,7 @@ def test_garbage(path, content):
 
 def test_a_header_that_claims_to_be_huge_is_not_allocated(path):
     path.write_bytes(struct.pack("<Q", 1 << 62) + b"{}")
-    refused(path, "no safetensors file, or it was cut short")
+    refused(path, "not a safetensors file, or cut short")
 
 
 def test_cut_short_anywhere(path):
@@ -304,7 +304,7 @@ def test_a_rewritten_file_is_read(path):
 @pytest.mark.parametrize("version", [1, 99, 0, "2", None])
 def test_another_version_is_named(path, version):
     rewrite(path, lambda header: header.update(version=version))
-    refused(path, rf"format version {version}; this pyloca reads version 2\. Update pyloca, or fit again")
+    refused(path, rf"format version {version}; this pyloca reads version 3\. Update pyloca, or fit again")
 
 
 @pytest.mark.parametrize("name", ["parameters", "networks", "fitted", "diagnostics"])

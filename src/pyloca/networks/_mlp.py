@@ -69,7 +69,7 @@ class MLP(nn.Module):
             raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {activation!r}.")
         sizes = [n_in, *hidden_layers, n_out]
         if any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
-            raise ValueError(f"hidden_layers must be whole numbers of at least 1; got {tuple(hidden_layers)}.")
+            raise ValueError(f"hidden_layers must be integers of at least 1; got {tuple(hidden_layers)}.")
         self.activation = activation
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.tail = nn.Linear(n_out, n_out) if linear_tail else None
