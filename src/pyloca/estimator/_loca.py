@@ -331,10 +331,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (5, 2))
         """
         check_is_fitted(self)
-        if holds_bursts(X):
-            points = means_like(self, X)
-        else:
-            points = self._scaled(self._rows(X))
+        points = means_like(self, X) if holds_bursts(X) else self._scaled(self._rows(X))
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
             return embedded
