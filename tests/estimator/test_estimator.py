@@ -302,9 +302,9 @@ def test_a_callback_may_return_numpys_true():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden_layers": 50}, "hidden_layers must be whole numbers"),
-        ({"hidden_layers": "ab"}, "hidden_layers must be whole numbers"),
-        ({"hidden_layers": None}, "hidden_layers must be whole numbers"),
+        ({"hidden_layers": 50}, "hidden_layers must be integers"),
+        ({"hidden_layers": "ab"}, "hidden_layers must be integers"),
+        ({"hidden_layers": None}, "hidden_layers must be integers"),
         ({"callbacks": print}, "callbacks must be a sequence of functions"),
         ({"callbacks": None}, "callbacks must be a sequence of functions"),
         ({"solver": ["fast"]}, "solver must be one of"),

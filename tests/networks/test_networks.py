@@ -93,7 +93,7 @@ def test_the_papers_encoder_has_two_linear_layers_at_the_end():
 
 @pytest.mark.parametrize("hidden", [(0,), (5, -1), (2.5,), (True,)])
 def test_layers_that_cannot_be(hidden):
-    with pytest.raises(ValueError, match="hidden_layers must be whole numbers of at least 1"):
+    with pytest.raises(ValueError, match="hidden_layers must be integers of at least 1"):
         MLP(2, hidden, 2)
 
 
