@@ -89,7 +89,8 @@ def test_a_dimension_of_one():
     X, bursts = planar_bursts(60, 60, k=1, dim=1)
     model = tiny_loca(n_components=1, max_iter=300).fit(bursts)
     assert stress(X, model.embedding_) < 5e-3
-    assert model.transform(bursts[:, :, :]).shape == (60, 60, 1)
+    assert model.transform(bursts).shape == (60, 1)
+    assert model.encode(bursts).shape == (60, 60, 1)
 
 
 # -- data that is refused ---------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ def test_fewer_components_than_the_spectra_show(seed):
 
 
 def test_an_intrinsic_dimension_that_the_statistics_do_not_have():
-    with pytest.raises(BurstError, match="intrinsic_dim = 1, but the BurstStatistics have k = 2"):
+    with pytest.raises(BurstError, match="the BurstStatistics have k = 2 tangents per burst; k = 1 is needed"):
         tiny_loca(intrinsic_dim=1).fit(smooth_statistics(40)[1])
 
 

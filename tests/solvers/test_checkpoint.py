@@ -313,7 +313,7 @@ def test_what_is_no_checkpoint_is_refused(content, tmp_path):
 
 
 def test_a_checkpoint_needs_a_seed(tmp_path):
-    with pytest.raises(ValueError, match="needs random_state"):
+    with pytest.raises(ValueError, match="needs an integer random_state"):
         LOCA(2).fit(planar_bursts(20, 10)[1], checkpoint=tmp_path / "c")
 
 
