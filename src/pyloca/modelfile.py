@@ -255,7 +255,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         size = int.from_bytes(content[:8], "little")
         if not 2 <= size <= min(MAX_HEADER, len(content) - 8):
-            raise ValueError("not a safetensors file, or cut short")
+            raise ValueError("not a safetensors file, or truncated")
         arrays = safetensors.numpy.load(content)
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
         if FORMAT not in metadata:

@@ -42,7 +42,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived. Like KeyboardInterrupt not an `Exception`, so that code that recovers from errors lets it pass."""
+    """SIGTERM arrived. Not an `Exception`, like KeyboardInterrupt: code that recovers from errors lets it pass."""
 
 
 class MissingExtra(click.ClickException):
