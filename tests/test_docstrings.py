@@ -6,22 +6,31 @@ import re
 
 import pytest
 
-# Packages that are not listed here yet: bursts, networks, solvers, checks, findings, estimator, inspection, modelfile,
-# report and cli, which are being written anew.
 PACKAGES = (
     "alignment",
     "baselines",
+    "bursts",
+    "checks",
     "datasets",
     "diagnostics",
+    "estimator",
+    "findings",
     "geometry",
+    "inspection",
     "metrics",
+    "modelfile",
+    "networks",
     "objectives",
     "paper.demo",
     "paper.experiments",
     "paper.reproduce",
     "plots",
+    "report",
     "selection",
+    "solvers",
 )
+# Called by the library itself: shapes and formulas say more there than an example with made-up arrays would.
+WITHOUT_EXAMPLES = ("pyloca.checks", "pyloca.findings", "pyloca.networks", "pyloca.solvers")
 PUBLIC = [
     pytest.param(member, id=f"{package}.{name}")
     for package in PACKAGES
@@ -55,24 +64,27 @@ def missing(function, text):
     return lacking
 
 
+def _is_ours(function):
+    return (getattr(function, "__module__", None) or "").startswith("pyloca.")
+
+
 @pytest.mark.parametrize("member", PUBLIC)
 def test_public_names_are_documented(member):
     if inspect.isroutine(member):
         lacking = missing(inspect.unwrap(member), member.__doc__)
         assert not lacking, lacking
-        assert ">>>" in sections(member.__doc__).get("Examples", "")
+        if not member.__module__.startswith(WITHOUT_EXAMPLES):
+            assert ">>>" in sections(member.__doc__).get("Examples", "")
         return
     for name, method in inspect.getmembers(member, inspect.isroutine):
-        if not name.startswith("_") and method.__module__.startswith("pyloca."):
+        if not name.startswith("_") and _is_ours(method):
             lacking = missing(method, method.__doc__)
             assert not lacking, f"{name}: {lacking}"
 
 
 @pytest.mark.parametrize("member", [each for each in PUBLIC if inspect.isclass(each.values[0])])
 def test_public_classes_list_their_attributes_or_parameters(member):
-    if not inspect.getattr_static(member, "__init__").__module__.startswith("pyloca.") and not hasattr(
-        member, "__dataclass_fields__"
-    ):
+    if not _is_ours(inspect.getattr_static(member, "__init__")) and not hasattr(member, "__dataclass_fields__"):
         return  # it is built as its base class is, which documents that
     fields = getattr(member, "__dataclass_fields__", {})
     names = list(fields) or list(inspect.signature(member).parameters)

@@ -1,4 +1,4 @@
-"""What bursts say of themselves before any training: sizes, spectra, σ and k, outliers, and how they go together."""
+"""What bursts show before any training: sizes, spectra, σ and k, outliers, and how well they fit together."""
 
 from __future__ import annotations
 
@@ -35,28 +35,31 @@ SHOWN = 8  # eigenvalues of a spectrum
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect_bursts` found; ``print`` shows it as a page.
+    """Result of `inspect_bursts`; ``print`` shows it as a page.
 
     Attributes
     ----------
     n_bursts, n_features, intrinsic_dim : int
+        N, D and k.
     n_points : (int, int)
-        Least and most points of a burst.
-    spectrum : (r,)
+        Smallest and largest number of points of a burst.
+    spectrum : (r,) array
         Median over bursts of the leading covariance eigenvalues.
     burst_std : float
-        σ: that of the bursts when they know it, else the median first eigenvalue's root.
+        σ of the bursts if it is known, else the square root of the median first eigenvalue.
     burst_std_known : bool
     off_tangent : float
-        Median part of a burst's variance off its tangents: noise and curvature.
+        Median fraction of a burst's variance off its tangents: noise and curvature.
     strain : float
         Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
     outliers : tuple of int
-        Bursts whose size does not go with that of their neighbours.
+        Positions of bursts whose size does not match that of their neighbours.
     remarks : tuple of str
         What may go wrong, and what to do.
+    positions : (n, k) array or None
+        Aligned positions of the bursts, or of a sample; None when they could not be aligned.
     feature_scale : tuple of D float or None
-        What features were divided by before anything else, as `LOCA` does; None when they keep their units.
+        Divisors of the features, as `LOCA` chooses them; None when they keep their units.
     """
 
     n_bursts: int
@@ -74,13 +77,23 @@ class Inspection:
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the positions, as JSON has it."""
+        """Return everything but the positions, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
         facts = {name: value for name, value in vars(self).items() if name != "positions"}
         strain = None if np.isnan(self.strain) else self.strain
         return facts | {"spectrum": self.spectrum.tolist(), "strain": strain}
 
     def plot(self) -> Figure:
-        """Draw the spectrum and, when the bursts could be aligned, their positions."""
+        """Draw the spectrum and, when the bursts could be aligned, their positions.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from pyloca.plots import plot_alignment
 
         return plot_alignment(self.spectrum, self.intrinsic_dim, self.positions, self.strain)
@@ -109,10 +122,35 @@ def inspect_bursts(
     n_components: int | None = None,
     intrinsic_dim: int | None = None,
 ) -> Inspection:
-    """Look at bursts without training anything; bad values are refused as `LOCA.fit` refuses them.
+    """Look at bursts without training anything.
 
-    Bursts are seen as `LOCA` sees them by default, features of different kinds divided by their spread; what is asked
-    both before and after a fit is asked by the same functions.
+    Bursts are treated as `LOCA` treats them by default, with features of different kinds divided by their spread, and
+    checks that are made both before and after a fit are the same functions.
+
+    Parameters
+    ----------
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, or path
+    n_components : int, optional
+        d of the fit to come: bursts span at most so many directions.
+    intrinsic_dim : int, optional
+        k; None estimates it.
+
+    Returns
+    -------
+    Inspection
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used, as in `LOCA.fit`.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.inspection import inspect_bursts
+    >>> found = inspect_bursts(datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts)
+    >>> found.intrinsic_dim, found.n_points
+    (2, (20, 20))
     """
     bursts = as_bursts(bursts)
     scale = feature_scale(bursts)
@@ -139,8 +177,8 @@ def inspect_bursts(
     rough = size_error(statistics.counts)
     if ROUGH.passed(rough):
         remarks.append(
-            f"a burst of {int(np.median(counts))} points tells its size to {rough:.0%}; more points or bursts help "
-            "(unless they are a fixed array of sensors, which has no sampling error)."
+            f"a burst of {int(np.median(counts))} points tells its size to within {rough:.0%}; more points or bursts "
+            "help (unless they are a fixed array of sensors, which has no sampling error)."
         )
     if intrinsic_dim is None and k == bursts.n_features >= 3:
         remarks.append(
@@ -171,5 +209,21 @@ def inspect_bursts(
 
 
 def median_spectrum(bursts: Bursts) -> Array:
-    """Median over (a sample of) bursts of the leading covariance eigenvalues."""
+    """Compute the median over (a sample of) bursts of the leading covariance eigenvalues.
+
+    Parameters
+    ----------
+    bursts : Bursts
+
+    Returns
+    -------
+    (r,) array
+        Descending, r ≤ 8.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> median_spectrum(datasets.mushroom(n_bursts=50, n_points=20, random_state=0).bursts).shape
+    (2,)
+    """
     return np.asarray(np.median(BurstSpectra.of(bursts, PROBE).values, axis=0)[:SHOWN])

@@ -1,9 +1,8 @@
-"""One safetensors file per model: weights, and a JSON header that says all that is needed to use them.
+"""One safetensors file per model: weights, and a JSON header with everything that is needed to use them.
 
 The header has the format version, the parameters, names, units, σ, k, d, library versions and the SHA-256 of header and
-tensors.
-Nothing is ever unpickled, and a file that was cut short or damaged since `save_model` wrote it is refused. The checksum
-is not a signature: it does not protect from somebody who writes a model file on purpose.
+tensors. Nothing is ever unpickled, and a file that was truncated or damaged since `save_model` wrote it is refused. The
+checksum is not a signature: it does not protect against a file that was forged.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from pyloca.networks import MLP, Standardized, in_units
 __all__ = ["load_model", "save_model"]
 
 FORMAT, VERSION = "pyloca-model", 3
-EARLIER = (2,)  # versions that are read too: 2 has no names, ids, units and scale of the features
+EARLIER = (2,)  # versions that are also read: 2 has no names, ids, units and feature scale
 MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
-# Objects that do not go into a file; a loaded model has the defaults.
+# Parameters that are not stored; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
 
@@ -42,7 +41,34 @@ Model = TypeVar("Model")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model; the file appears whole or not at all."""
+    """Write a fitted model, atomically.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    path : path
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_model(save_model(model, f"{folder}/m.safetensors"), LOCA).burst_std_
+    0.01
+    """
     arrays: Arrays = {
         "embedding": model.embedding_,
         "validation_indices": model.validation_indices_,
@@ -54,7 +80,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     scaled = bool(np.any(model.feature_scale_ != 1))
     for name in ("encoder", "decoder"):
         module = getattr(model, f"{name}_")
-        module = module.network if scaled else module  # the scale has an array of its own
+        module = module.network if scaled else module  # the scale is stored as an array of its own
         networks[name] = _describe(module, own=getattr(model, name) is not None)
         arrays |= {f"{name}.{key}": value.numpy() for key, value in module.state_dict().items()}
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -78,7 +104,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
-    header = json.loads(json.dumps(header, default=_plain))  # as it will be read again
+    header = json.loads(json.dumps(header, default=_plain))  # exactly as it will be read
     header["sha256"] = _digest(arrays, header)
     content = safetensors.numpy.save(arrays, {FORMAT: json.dumps(header)})
     return write_atomically(Path(path), content)
@@ -91,7 +117,35 @@ def load_model(
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
 ) -> Model:
-    """Read a model file as a `kind` of estimator; anything else is a `ModelFileError`."""
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+    kind : type
+        The estimator to build, `LOCA` or a subclass.
+    encoder, decoder : torch.nn.Module, optional
+        The user's own modules, if the model was fitted with such.
+
+    Returns
+    -------
+    LOCA
+        An instance of `kind`.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, is not a model, or was altered or damaged; or if a module is missing or does not
+        match.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA
+    >>> load_model("missing.safetensors", LOCA)
+    Traceback (most recent call last):
+    ...
+    pyloca.errors.ModelFileError: missing.safetensors: cannot be read (No such file or directory).
+    """
     path = Path(path)
     header, arrays = _read(path)
     try:
@@ -134,13 +188,13 @@ def load_model(
         model.validation_indices_ = arrays["validation_indices"]
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except Exception as error:  # the checksum fits, so this is a file of another make
+    except Exception as error:  # the checksum matches, so the file was written by something else
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
     return made
 
 
 def _packed(values: list[Any]) -> NDArray[np.uint8]:
-    """Text or numbers as an array of bytes: JSON in UTF-8."""
+    """Pack text or numbers into an array of bytes: JSON in UTF-8."""
     return np.frombuffer(json.dumps(values, ensure_ascii=False, default=_plain).encode(), dtype=np.uint8)
 
 
@@ -152,7 +206,7 @@ def _unpacked(array: NDArray[np.uint8]) -> list[Any]:
 
 
 def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
-    """What it takes to build `module` again before its weights are loaded."""
+    """Describe how to build `module` again before its weights are loaded."""
     scaled = isinstance(module, Standardized)
     network = module.network if isinstance(module, Standardized) else module
     if own or not isinstance(network, MLP):
@@ -174,7 +228,7 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
     if facts["kind"] == "module":
         if own is None:
             raise ModelFileError(
-                f"its {name} is a module of your own ({facts['class']}), and a file has weights only. "
+                f"its {name} is a module of your own ({facts['class']}), and a file holds only its weights. "
                 f"Pass an instance: LOCA.load(path, {name}=...)."
             )
         dtypes = {array.dtype for array in state.values()}
@@ -201,7 +255,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         size = int.from_bytes(content[:8], "little")
         if not 2 <= size <= min(MAX_HEADER, len(content) - 8):
-            raise ValueError("not a safetensors file, or cut short")
+            raise ValueError("not a safetensors file, or truncated")
         arrays = safetensors.numpy.load(content)
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
         if FORMAT not in metadata:
@@ -229,7 +283,7 @@ def _digest(arrays: Arrays, header: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers as JSON has them."""
+    """Convert NumPy numbers for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

@@ -1,8 +1,8 @@
 """Every number that decides a verdict, in one table: its name, its value, and what it is compared with.
 
-A `Threshold` is compared with one number of the data and decides whether something is wrong; what clean data and
-planted faults show of that number is measured by ``python -m benchmarks thresholds`` and printed in docs/trust.md. A
-`Definition` only says what is counted (when is one edge crossed?) or how much is looked at; it is a plain number.
+A `Threshold` is compared with one number of the data and decides whether something is wrong; the values of that number
+on clean data and on planted faults are measured by ``python -m benchmarks thresholds`` and printed in docs/trust.md. A
+`Definition` only says what is counted (when is an edge crossed?) or how much is looked at; it is a plain number.
 
 One name, one value, one idea: nothing that decides a verdict is defined anywhere else.
 """
@@ -27,13 +27,13 @@ class Threshold:
     name : str
     value : float
     compared_with : str
-        What is measured of the data.
+        The number of the data that is compared with `value`.
     findings : tuple of str
         Findings that it decides, alone or together with others.
     side : {"above", "below"}
-        Where the fault lies.
+        The side of `value` on which the fault lies.
     note : str
-        What else has a say, where clean data may be on the side of the fault.
+        Further conditions, where clean data may be on the side of the fault.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Threshold:
     note: str = ""
 
     def passed(self, number: float) -> bool:
-        """Whether `number` is as bad as a fault; not when it is not a number.
+        """Whether `number` is on the side of the fault; False for NaN.
 
         Parameters
         ----------
@@ -68,7 +68,14 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Definition:
-    """A number that says what is counted, or how much is looked at."""
+    """A number that defines what is counted, or how much is looked at.
+
+    Attributes
+    ----------
+    name : str
+    value : float
+    meaning : str
+    """
 
     name: str
     value: float
@@ -81,7 +88,7 @@ _seen: ContextVar[dict[str, list[float]] | None] = ContextVar("seen", default=No
 
 @contextmanager
 def recording() -> Iterator[dict[str, list[float]]]:
-    """Note what thresholds are compared with, by name, in this thread and until the end of the block.
+    """Record the numbers that thresholds are compared with, by name, in this thread, until the end of the block.
 
     Yields
     ------

@@ -50,7 +50,7 @@ def test_parameters_are_checked_before_the_data_are_read(folder):
 def test_a_fit_that_succeeds_leaves_none(folder):
     done = run("fit", "bursts.npy", "-o", "m.safetensors", "--max-iter", "3", *SMALL)
     assert done.exit_code == 4
-    assert "Starting anew; --resume would have gone on from 'm.safetensors.checkpoint'" in done.stderr
+    assert "Starting from scratch; --resume would continue 'm.safetensors.checkpoint'" in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["bursts.npy", "m.safetensors"]
 
 
@@ -61,7 +61,7 @@ def test_an_interrupt_before_the_first_checkpoint_puts_the_earlier_one_back(fold
     monkeypatch.setattr(LOCA, "fit", interrupt)
     done = run("fit", "bursts.npy", "-o", "m.safetensors", *SMALL)
     assert done.exit_code == 130
-    assert "The training is kept" not in done.stderr  # it is not of this fit
+    assert "The training is saved" not in done.stderr  # it is not of this fit
     assert (folder / "m.safetensors.checkpoint").read_bytes() == b"hours of work"
 
 

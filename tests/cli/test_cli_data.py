@@ -82,7 +82,11 @@ def test_settings_come_from_a_file_and_options_win(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("n_component = 3", "did you mean 'n_components'?"), ("zzz = 1", "known are n_components"), ("= 3", "as TOML")],
+    [
+        ("n_component = 3", "did you mean 'n_components'?"),
+        ("zzz = 1", "expected one of n_components"),
+        ("= 3", "as TOML"),
+    ],
 )
 def test_a_config_that_cannot_be(content, message, folder, tmp_path):
     (tmp_path / "c.toml").write_text(content)
@@ -102,7 +106,7 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["fit", "bursts.npy"], 2, "nothing would be kept"),
+        (["fit", "bursts.npy"], 2, "nothing would be written"),
         (["fit", "bursts.npy", "-o", "m.pkl"], 2, "a model is a .safetensors file"),
         (["fit", "bursts.npy", "-o", "nowhere/m.safetensors"], 2, "cannot write"),
         (["fit", "bursts.npy", "--json", "--hidden-layers", "a"], 2, "integers such as 50,50"),
@@ -119,7 +123,7 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["transform", "m.safetensors", "bursts.csv", "--exclude", "y1"], 2, "fitted to the column 'y1', which"),
         (["transform", "m.safetensors", "bursts.csv", "--columns", "y0,y1"], 2, "'y2', which --columns leaves out"),
         (["transform", "m.safetensors", "bursts.csv", "--burst-id", "run"], 3, "there is no column 'run'"),
-        (["transform", "m.safetensors", "points.npy", "--columns", "y0,y1,y2"], 3, "has no names of columns"),
+        (["transform", "m.safetensors", "points.npy", "--columns", "y0,y1,y2"], 3, "has no column names"),
         (["transform", "m.safetensors", "notes.txt"], 3, "got the suffix '.txt'"),
         (["transform", "m.safetensors", "latin.csv"], 3, "latin.csv: is not valid UTF-8"),
         (["inverse", "m.safetensors", "points.npy"], 3, "has shape (80, 3); expected (…, 2)"),
@@ -137,14 +141,14 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["inspect", "nosuch.npy"], 3, "there is no such file"),
         (["inspect", "bursts.npy", "--plot", "nowhere/p.png"], 2, "cannot write"),
         (["fti", "bursts.npy"], 2, "Did you mean 'fit'?"),
-        (["fit", "bursts.npy", "--embedding", "./bursts.npy"], 2, "is the data; write to another file"),
+        (["fit", "bursts.npy", "--embedding", "./bursts.npy"], 2, "is the input file; write to another file"),
         (["fit", "bursts.npy", "--json", "--checkpoint", "bursts.npy"], 2, "expected a .checkpoint file"),
-        (["fit", "bursts.npy", "--json", "--resume"], 2, "--resume needs to know from where"),
+        (["fit", "bursts.npy", "--json", "--resume"], 2, "--resume needs a checkpoint"),
         (["fit", "bursts.npy", "--embedding", "z.parquet"], 2, "expected a .csv or .npy file"),
         (["inspect", "bursts.npy", "--plot", "/dev/null"], 2, "exists but is not a regular file"),
-        (["transform", "m.safetensors", "points.npy", "-o", "points.npy"], 2, "is the data"),
+        (["transform", "m.safetensors", "points.npy", "-o", "points.npy"], 2, "is the input file"),
         (["transform", "m.safetensors", "bare.csv"], 3, "bare.csv: line 1 has numbers"),
-        (["transform", "m.safetensors", "cut.npy"], 3, "it was cut short"),
+        (["transform", "m.safetensors", "cut.npy"], 3, "it is truncated"),
         (["transform", "m.safetensors", "."], 3, ".: is a directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -158,7 +158,7 @@ def test_swapped_columns_are_refused_by_name(model):
     parts = sensors(12)[1]
     swapped = Bursts(parts, feature_names=["voltage", "pressure", "temperature"])
     for call in (model.transform, model.score, lambda data: read_like(model, data)):
-        with pytest.raises(BurstError, match="in another order: voltage, pressure, temperature; expected pressure"):
+        with pytest.raises(BurstError, match="in a different order: voltage, pressure, temperature; expected pressure"):
             call(swapped)
     with pytest.raises(BurstError, match="voltage missing, humidity unknown"):
         model.transform(Bursts(parts, feature_names=["pressure", "humidity", "temperature"]))

@@ -89,6 +89,7 @@ def test_a_dimension_of_one():
     X, bursts = planar_bursts(60, 60, k=1, dim=1)
     model = tiny_loca(n_components=1, max_iter=300).fit(bursts)
     assert stress(X, model.embedding_) < 5e-3
+    assert model.transform(bursts).shape == (60, 1)
     assert model.encode(bursts).shape == (60, 60, 1)
 
 

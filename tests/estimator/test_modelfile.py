@@ -239,7 +239,7 @@ def test_garbage(path, content):
 
 def test_a_header_that_claims_to_be_huge_is_not_allocated(path):
     path.write_bytes(struct.pack("<Q", 1 << 62) + b"{}")
-    refused(path, "not a safetensors file, or cut short")
+    refused(path, "not a safetensors file, or truncated")
 
 
 def test_cut_short_anywhere(path):

@@ -382,7 +382,7 @@ def test_a_fit_warns_before_training(name):
     ).standard_normal((60, 20, 2))
     model = LOCA(2, burst_std=0.05, random_state=0, max_iter=20, **{name: Bilinear()})
     with pytest.warns(
-        UserWarning, match=rf"{name}: 1 × Bilinear \(50% of the weights\) can be preconditioned"
+        UserWarning, match=rf"{name}: 1 × Bilinear \(50% of the weights\) can only be preconditioned"
     ) as caught:
         model.fit(bursts)
     assert sum("preconditioned" in str(warning.message) for warning in caught) == 1

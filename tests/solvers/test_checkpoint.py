@@ -341,16 +341,13 @@ def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
             child.kill()
     assert child.returncode == code, words
     assert words.splitlines()[-2:] == [
-        "The training is kept in 'm.safetensors.checkpoint'; --resume goes on from there.",
+        "The training is saved in 'm.safetensors.checkpoint'; --resume continues from there.",
         word,
     ]
     assert "Traceback" not in words
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.npy", "m.safetensors.checkpoint"]
     done = subprocess.run([*command, "--resume"], **options, timeout=HANG)
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stderr.startswith("Reading 'm.safetensors.checkpoint', to go on from it.\n")
-        and "fit encoder" not in done.stderr
-    )
+    assert done.stderr.startswith("Resuming from 'm.safetensors.checkpoint'.\n") and "fit encoder" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.npy", "m.safetensors"]
     assert stress(X, LOCA.load(tmp_path / "m.safetensors").embedding_) < 1e-4

@@ -321,7 +321,7 @@ def test_a_loss_that_is_not_finite_is_retried_from_the_best_by_smaller_steps(mon
 @pytest.mark.usefixtures("short_schedule")
 def test_after_three_retries_it_is_an_error(monkeypatch):
     seen = spoil(monkeypatch, {0, 1, 2, 3})
-    with pytest.raises(ConvergenceError, match="the loss became nan at epoch 4, 4 times at ever smaller steps"):
+    with pytest.raises(ConvergenceError, match="the loss became nan at epoch 4, 4 times in spite of smaller steps"):
         paper_loca(max_iter=None).fit(planar_bursts(40, 20)[1])
     assert [rate for _, rate in seen.values()] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
 

@@ -102,7 +102,7 @@ def forget_pages(array: NDArray[Any]) -> None:
 
 
 def measure(f: Measurement, cloud: Array) -> Array:
-    """f on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
+    """F on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
     n, m, d = cloud.shape
     Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
     if Y.ndim != 2 or len(Y) != n * m:

@@ -1,4 +1,4 @@
-"""What a solver asks of its own work: are bursts white, has a dimension collapsed, is the embedding folded or torn?"""
+"""Checks that a solver makes of its own work: white bursts, no collapsed dimension, no fold or tear."""
 
 from pyloca.checks._components import Suggestion, enough_components, suggest_components
 from pyloca.checks._embedding import embedding_fault, lost_bursts, overlapping, torn

@@ -1,4 +1,4 @@
-"""How many components the bursts ask for: by the alignment at once, or by comparing fits."""
+"""How many components the bursts need: directly from the alignment, or by comparing fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What the closed-form alignment says of d.
+    """What the closed-form alignment suggests for d.
 
     Attributes
     ----------
@@ -48,11 +48,21 @@ class Suggestion:
 
 
 def suggest_components(statistics: BurstStatistics, burst_std: float | None = None) -> Suggestion:
-    """k when the latent space is flat, k + 1 when it is not: in closed form, without training.
+    """Suggest d without training: k when the latent space is flat, k + 1 when it is not.
 
-    On a curved surface edges that do not fit together in k dimensions do so in one more, and the strain of the aligned
-    bursts falls. (The eigenvalues of the synchronisation do not tell: on a stereographic sphere with D = k frames are
-    parallel although the sphere is not flat.)
+    On a curved surface, edges that do not fit together in k dimensions do so in one more, and the strain of the aligned
+    bursts falls. (The eigenvalues of the synchronisation do not show this: on a stereographic sphere with D = k, frames
+    are parallel although the sphere is not flat.)
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    burst_std : float, optional
+        σ; None estimates it.
+
+    Returns
+    -------
+    Suggestion
     """
     statistics = statistics[sample_rows(len(statistics), SAMPLE)]
     k = statistics.intrinsic_dim
@@ -62,11 +72,27 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
 
 
 def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.bool_], Array, Array]:
-    """Which candidates are enough, and the means and standard errors that say so.
+    """Find the candidates that are enough, with the means and standard errors that show it.
 
-    `losses` (n, m) are the whitening losses of m held-out bursts under n fits, `counts` (m,) their points. A candidate
-    is enough when the best one is not better by 2.5 standard errors, burst by burst, and by a tenth. A burst counts
-    with at most 5 times its sampling floor.
+    A candidate is enough unless the best one is better by 2.5 standard errors, burst by burst, and by a tenth. A burst
+    counts with at most 5 times its sampling floor.
+
+    Parameters
+    ----------
+    losses : (n, m) array
+        Whitening losses of m held-out bursts under n fits.
+    counts : (m,) array
+        Points of these bursts.
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    enough : (n,) array of bool
+    means : (n,) array
+        Mean losses.
+    errors : (n,) array
+        Standard errors of their differences from the smallest.
     """
     floors = k * (k + 1) / (2 * (counts - 1))
     capped = np.minimum(losses, np.where(np.isfinite(counts), LOSS_CAP * floors, np.inf))

@@ -1,6 +1,6 @@
-"""Checks of an embedding that need no truth: has it collapsed, is it folded, which bursts are lost in it?
+"""Checks of an embedding that need no ground truth: collapse, folds, and bursts that are lost in it.
 
-The fast solver asks them of its own work, and starts again when the answer is bad.
+The fast solver applies them to its own result, and starts again when one fails.
 """
 
 from __future__ import annotations
@@ -31,21 +31,50 @@ Array = NDArray[np.float64]
 
 
 def lost_bursts(white: Whitening) -> NDArray[np.bool_]:
-    """Which bursts are far from white, (N,)."""
+    """Find the bursts that are far from white.
+
+    Parameters
+    ----------
+    white : Whitening
+
+    Returns
+    -------
+    (N,) array of bool
+    """
     return white.losses > np.maximum(LOST_FLOORS * white.floors, LOST_LOSS)
 
 
 def torn(white: Whitening) -> bool:
-    """Whether many bursts are lost, but not most."""
+    """Check whether many bursts are lost, but not most.
+
+    Parameters
+    ----------
+    white : Whitening
+
+    Returns
+    -------
+    bool
+    """
     lost = lost_bursts(white)
     return bool(TORN.passed(lost.mean()) and lost.mean() < MOST and lost.sum() >= FEWEST)
 
 
 def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float) -> float:
-    """Part of the bursts (of a sample of them) whose neighbours in the embedding are distant by their measurements.
+    """Compute the fraction of (a sample of) bursts whose neighbours in the embedding have distant measurements.
 
-    Bursts do not see a fold: each of them is white on either side of it. But a fold lays one part of the data on
-    another, and the Mahalanobis distance of the bursts, which is a latent distance, tells them apart.
+    Whitening cannot show a fold: every burst is white on either side of it. But a fold lays one part of the data on
+    another, and the Mahalanobis distance of the bursts, which is a latent distance, tells the parts apart.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+    statistics : BurstStatistics
+        Of the N bursts.
+    burst_std : float
+
+    Returns
+    -------
+    float
     """
     if len(embedding) > FOLD_AGAINST:
         rows = sample_rows(len(embedding), FOLD_AGAINST)
@@ -62,7 +91,19 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
 
 
 def embedding_fault(white: Whitening, statistics: BurstStatistics, burst_std: float) -> str:
-    """ "collapsed", "folded", "torn", or "" when none is seen."""
+    """Name what is wrong with an embedding.
+
+    Parameters
+    ----------
+    white : Whitening
+    statistics : BurstStatistics
+    burst_std : float
+
+    Returns
+    -------
+    {"collapsed", "folded", "torn", ""}
+        "" when nothing is wrong.
+    """
     if COLLAPSED.passed(np.median(white.stretches[:, -1])):
         return "collapsed"
     if MANY_APART.passed(overlapping(white.embedding, statistics, burst_std)):

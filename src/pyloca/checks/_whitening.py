@@ -1,4 +1,4 @@
-"""How white the bursts come out of an encoder, one by one, against what sampling alone explains."""
+"""How white each burst is after an encoder, compared with what sampling alone explains."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ SIMULATED = 2000  # bursts
 
 @dataclass(frozen=True)
 class Whitening:
-    """One row a burst.
+    """How white bursts are after an encoder, one row per burst.
 
     Attributes
     ----------
-    losses : (N,)
+    losses : (N,) array
         tr G − log det G − k; infinite where a direction has collapsed.
-    floors : (N,)
-        Its expectation for a perfect encoder, k(k+1) / (2 (M − 1)).
-    stretches : (N, k)
+    floors : (N,) array
+        Expected loss of a perfect encoder, k(k+1) / (2 (M − 1)).
+    stretches : (N, k) array
         √ of the eigenvalues of G, largest first: factors by which tangents are stretched.
-    p_values : (N,)
+    p_values : (N,) array
         Probability of so large a loss by sampling alone: (M − 1) · loss is a likelihood ratio, χ² with k(k+1)/2 degrees
-        of freedom after Bartlett's correction. 1 for bursts that are known exactly.
-    embedding : (N, d)
-        Where the encoder puts the means.
+        of freedom after Bartlett's correction. 1 for bursts whose geometry is known exactly.
+    embedding : (N, d) array
+        The means after the encoder.
     """
 
     losses: Array
@@ -53,7 +53,20 @@ class Whitening:
 
     @classmethod
     def from_pushed(cls, embedding: Array, pushed: Tensor, counts: Array) -> Whitening:
-        """From pushed tangents T (N, k, d) of bursts of `counts` points."""
+        """Compute it from pushed tangents.
+
+        Parameters
+        ----------
+        embedding : (N, d) array
+        pushed : Tensor (N, k, d)
+            Tangents T after the encoder, in units of σ; G = T Tᵀ.
+        counts : (N,) array
+            Points per burst; infinite where the geometry is known exactly.
+
+        Returns
+        -------
+        Whitening
+        """
         k = pushed.shape[1]
         # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
         loss = likelihood_pushed(pushed.transpose(0, 1)).numpy()
@@ -76,7 +89,7 @@ class Whitening:
 
     @property
     def excess(self) -> float:
-        """Median loss beyond the median that sampling explains."""
+        """Median loss minus the median that sampling explains."""
         return float(np.median(self.losses)) - self._unit * float(chi2.median(self._freedom))
 
     @property
@@ -93,7 +106,7 @@ class Whitening:
 
     @property
     def sampled(self) -> bool:
-        """Whether bursts are as unwhite as random points are; not when they are a fixed array of sensors."""
+        """Whether losses are as large as those of random points; not so for a fixed array of sensors."""
         floor = float(np.median(self.floors))
         return floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor)
 
@@ -114,7 +127,20 @@ class Whitening:
 
 
 def sampled_stretch(count: float, k: int) -> tuple[float, float]:
-    """5 % and 95 % quantiles of the stretches of a perfect encoder, by the sampling of bursts of `count` points."""
+    """Compute the stretches of a perfect encoder that sampling alone causes.
+
+    Parameters
+    ----------
+    count : float
+        Points per burst.
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    (float, float)
+        Their 5 % and 95 % quantiles.
+    """
     if not np.isfinite(count):
         return 1.0, 1.0
     degrees = max(int(count) - 1, k)
@@ -124,18 +150,44 @@ def sampled_stretch(count: float, k: int) -> tuple[float, float]:
 
 
 def _bartlett(counts: Array | float, k: int) -> Array:
-    """What makes the likelihood ratio of bursts of so many points follow χ² to the next order in 1 / M."""
+    """Compute Bartlett's factor, with which the likelihood ratio follows χ² to the next order in 1 / M."""
     return np.maximum(1 - (2 * k**2 + 3 * k - 1) / (6 * (k + 1) * (np.asarray(counts) - 1)), 0.1)
 
 
 def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> Whitening:
-    """Push the bursts of `statistics` through `encoder` and see how white they are."""
+    """Push bursts through an encoder and measure how white they are.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    statistics : BurstStatistics
+    burst_std : float
+        σ.
+
+    Returns
+    -------
+    Whitening
+    """
     embedding, pushed = push(encoder, statistics, burst_std)
     return Whitening.from_pushed(embedding, pushed, statistics.counts)
 
 
 def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Tensor]:
-    """Means (N, d) and tangents T (N, k, d), in units of σ, of bursts after the `encoder`."""
+    """Push means and tangents of bursts through an encoder.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    statistics : BurstStatistics
+    burst_std : float
+        σ.
+
+    Returns
+    -------
+    embedding : (N, d) array
+    pushed : Tensor (N, k, d)
+        Tangents in units of σ.
+    """
     dtype = next(encoder.parameters()).dtype
     values, tangents = [], []
     with torch.no_grad():

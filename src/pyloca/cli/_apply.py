@@ -25,12 +25,12 @@ OUTPUT = click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [
 @OUTPUT
 @click.option("--bursts", "per_burst", is_flag=True, help="One row per burst, at its mean, not one per measurement.")
 @click.option(
-    "--trust", is_flag=True, help="Add a column: the part of held-out measurements that are at least as strange."
+    "--trust", is_flag=True, help="Add a column: the fraction of held-out measurements that are at least as strange."
 )
 @columns_options("that of the fit")
 @debug_option
 def transform(model: Path, data: str, output: Path | None, per_burst: bool, trust: bool, columns: Columns) -> None:
-    """Coordinates of new measurements.
+    r"""Compute coordinates of new measurements.
 
     MODEL is a file that fit wrote. DATA is a table (.csv, .parquet) with one row per measurement, or .npy (n, D); -
     reads CSV from standard input. Columns are found by the names that they had in the fit, in any order; the column
@@ -66,7 +66,7 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     else:
         points, labels = read_rows_like(fitted, data, columns)
     with _about(data), warnings.catch_warnings():
-        # of an array: the columns were found by name
+        # the array has no names, but its columns were found by name
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         values, trusted = fitted.transform(points, return_trust=True) if trust else (fitted.transform(points), None)
     names = [f"z{i}" for i in range(fitted.n_components_)]
@@ -82,10 +82,10 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
 @click.option("--burst-id", metavar="NAME", help="Column that names the rows.  [default: that of the fit]")
 @debug_option
 def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -> None:
-    """Measurements that belong to given coordinates: the decoder.
+    r"""Compute the measurements that belong to coordinates, with the decoder.
 
     MODEL is a file that fit wrote. DATA is CSV with a header line and the columns z0, z1, … that transform writes (if
-    there are none such, all columns in their order), or .npy (n, d); - reads CSV from standard input. The column that
+    there are no such columns, all of them in order), or .npy (n, d); - reads CSV from standard input. The column that
     names the burst is passed on.
 
     \b
@@ -109,7 +109,7 @@ def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -
 
 @contextmanager
 def _about(data: str) -> Iterator[None]:
-    """Points that do not fit the model are bad data, by name."""
+    """Report points that do not fit the model as bad data, with the name of the file."""
     try:
         yield
     except ValueError as error:

@@ -14,7 +14,7 @@ MOST = 8  # names in one message
 
 
 class Columns(NamedTuple):
-    """What was said about the columns of a table; None: nothing."""
+    """The options that choose columns of a table; None where an option was not given."""
 
     burst_id: str | None = None
     names: tuple[str, ...] | None = None
@@ -22,7 +22,7 @@ class Columns(NamedTuple):
 
 
 def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """Names between commas; one that has a comma itself stands in double quotes, as in CSV."""
+    """Split names at commas; a name that contains a comma is quoted, as in CSV."""
     if value is None:
         return None
     import csv
@@ -63,6 +63,6 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def some(names: list[str]) -> str:
-    """Names for a message, not too many."""
+    """List names for a message, but not too many."""
     more = f", … ({len(names)} in all)" if len(names) > MOST else ""
     return ", ".join(name or "(no name)" for name in names[:MOST]) + more

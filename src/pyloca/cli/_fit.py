@@ -33,7 +33,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @columns_options("burst_id")
 @click.option("--units", callback=units, metavar="NAME=UNIT,…", help="Units of the sensors, such as p1=Pa,t1=K.")
 @click.option(
-    "-d", "--n-components", callback=components, metavar="N", help="Coordinates to find, or 'auto'.  [default: 2]"
+    "-d", "--n-components", callback=components, metavar="N", help="Number of coordinates, or 'auto'.  [default: 2]"
 )
 @click.option(
     "--burst-std",
@@ -42,7 +42,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="Size σ of a burst, in units of the coordinates.  [default: estimated, up to scale]",
 )
 @click.option(
-    "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions a burst spans.  [default: estimated]"
+    "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions that a burst spans.  [default: estimated]"
 )
 @click.option("--solver", type=click.Choice(["fast", "paper"]), help="How to train.  [default: fast]")
 @click.option("--hidden-layers", callback=layers, metavar="N,N", help="Widths of the networks.  [default: 50,50]")
@@ -60,10 +60,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="STD",
     help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
 )
-@click.option("--validation-fraction", type=float, help="Part of the bursts kept for checks.  [default: 0.1]")
-@click.option("--tol", type=float, help="Relative gain below which a stage of training ends.")
+@click.option("--validation-fraction", type=float, help="Fraction of the bursts held out for checks.  [default: 0.1]")
+@click.option("--tol", type=float, help="Relative improvement below which a stage of training ends.")
 @click.option(
-    "--max-iter", type=click.IntRange(1), metavar="N", help="At most this many iterations (fast) or epochs (paper)."
+    "--max-iter", type=click.IntRange(1), metavar="N", help="Maximum number of iterations (fast) or epochs (paper)."
 )
 @click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
 @click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
@@ -71,11 +71,11 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
 )
 @click.option(
-    "--checkpoint", type=FILE, help="Keep the training in this .checkpoint file.  [default: OUTPUT.checkpoint]"
+    "--checkpoint", type=FILE, help="Save the training state to this .checkpoint file.  [default: OUTPUT.checkpoint]"
 )
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit, if there is one.")
+@click.option("--resume", is_flag=True, help="Continue from the checkpoint of an interrupted fit, if there is one.")
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 @debug_option
 def fit(
@@ -92,15 +92,15 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Learn coordinates from a file of bursts.
+    r"""Learn coordinates from a file of bursts.
 
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
-    Bursts keep the order in which they first appear. The model remembers the columns: transform and report need not be
-    told again. Options win over --config, which has the same names with underscores.
+    Bursts keep the order in which they first appear. The model remembers the columns, so transform and report need no
+    such options. Options override --config, which has the same names with underscores.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
-    interrupted (Ctrl-C, SIGTERM) has left a checkpoint: the same command with --resume goes on from there.
+    interrupted (Ctrl-C, SIGTERM) leaves a checkpoint: the same command with --resume continues from there.
 
     \b
     Examples:
@@ -113,13 +113,13 @@ def fit(
         click.echo(as_toml(settings))
         return
     if output is None and embedding is None and not as_json:
-        raise click.UsageError("nothing would be kept: give -o model.safetensors, --embedding z.csv or --json.")
+        raise click.UsageError("nothing would be written: give -o model.safetensors, --embedding z.csv or --json.")
     if output is not None and output.suffix != ".safetensors":
         raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
     if checkpoint is None and output is not None:
         checkpoint = output.with_name(f"{output.name}.checkpoint")
     if resume and checkpoint is None:
-        raise click.UsageError("--resume needs to know from where: give --checkpoint FILE, or -o model.safetensors.")
+        raise click.UsageError("--resume needs a checkpoint: give --checkpoint FILE, or -o model.safetensors.")
     writable(output)
     writable(embedding, ".csv", ".npy")
     writable(checkpoint, ".checkpoint")
@@ -136,12 +136,12 @@ def fit(
     if units:
         bursts = Bursts(bursts, units=units)
     with _usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # they are in the diagnostics, which are printed
+        warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
         try:
             model.fit(bursts, checkpoint=checkpoint)
         except (KeyboardInterrupt, Terminated):
             if checkpoint is not None and checkpoint.is_file():
-                click.echo(f"The training is kept in '{checkpoint}'; --resume goes on from there.", err=True)
+                click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
             raise
     burst_id = columns.burst_id or BURST_ID
     if is_table(data):
@@ -190,7 +190,7 @@ def _say_scale(model: LOCA, bursts: Bursts) -> None:
 
 @contextmanager
 def _usage() -> Iterator[None]:
-    """A parameter that cannot be is wrong usage; bad data has an exit code of its own."""
+    """Report an invalid parameter as wrong usage; bad data has an exit code of its own."""
     try:
         yield
     except PylocaError:
@@ -201,17 +201,17 @@ def _usage() -> Iterator[None]:
 
 @contextmanager
 def _earlier(checkpoint: Path | None, resume: bool) -> Iterator[None]:
-    """Go on from an earlier checkpoint, or set it aside; a fit that fails before it has its own puts it back."""
+    """Resume from an earlier checkpoint, or set it aside and put it back if the fit fails before it has its own."""
     found = checkpoint is not None and checkpoint.is_file()
     if resume:
         click.echo(
-            f"Reading '{checkpoint}', to go on from it." if found else f"No '{checkpoint}' yet: starting anew.",
+            f"Resuming from '{checkpoint}'." if found else f"There is no '{checkpoint}' yet: starting from scratch.",
             err=True,
         )
     if checkpoint is None or resume or not found:
         yield
         return
-    click.echo(f"Starting anew; --resume would have gone on from '{checkpoint}' of an earlier fit.", err=True)
+    click.echo(f"Starting from scratch; --resume would continue '{checkpoint}' of an earlier fit.", err=True)
     aside = checkpoint.with_name(f"{checkpoint.name}.earlier")
     os.replace(checkpoint, aside)
     try:

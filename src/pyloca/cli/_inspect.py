@@ -1,4 +1,4 @@
-"""``pyloca inspect``: what the bursts say of themselves before any training."""
+"""``pyloca inspect``: what the bursts show before any training."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["inspect"]
 
 @cli.command()
 @click.argument("data")
-@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="The bursts span at most N directions.")
-@click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="They span N.  [default: estimated]")
+@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="Bursts span at most N directions.")
+@click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Bursts span N.  [default: estimated]")
 @columns_options("burst_id")
 @click.option(
     "--model",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Read the columns to which this model was fitted.",
+    help="Read the columns that this model was fitted to.",
 )
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw spectra and alignment to this .png."
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw spectra and alignment to this .png file."
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the findings to stdout as JSON.")
 @debug_option
@@ -39,7 +39,7 @@ def inspect(
     """Look at a file of bursts before any training.
 
     Prints sizes, spectra, the estimates of σ (the size of a burst) and k (the directions it spans), outliers, and how
-    well the bursts go together; notes say what may go wrong and what to do.
+    well the bursts fit together; notes say what may go wrong and what to do.
 
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.

@@ -1,7 +1,7 @@
-"""The command ``pyloca``. Data goes to stdout, words go to stderr, and exit codes say what went wrong.
+"""The command ``pyloca``. Data goes to stdout, messages go to stderr, and exit codes say what went wrong.
 
 A command is a function under ``@cli.command()`` with ``@debug_option``, in another file, that imports what it needs
-when it runs and lets pyloca's errors pass: `Commands` turns them into a message and an exit code.
+when it runs and lets pyloca's errors propagate: `Commands` turns them into a message and an exit code.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived. Like KeyboardInterrupt no `Exception`, so that it passes what recovers from errors."""
+    """SIGTERM arrived. Not an `Exception`, like KeyboardInterrupt: code that recovers from errors lets it pass."""
 
 
 class MissingExtra(click.ClickException):
-    """A command needs a package that only an extra of pyloca brings."""
+    """A command needs a package that only an extra of pyloca installs."""
 
     exit_code = USAGE
 
 
 class Commands(click.Group):
-    """A group that suggests a command for a misspelt one, and answers every error with its exit code."""
+    """A group that suggests a command for a misspelt one, and gives every error its exit code."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may be meant."""
+        """Find the command, or suggest one."""
         if self.get_command(ctx, args[0]) is None:
             import difflib
 
@@ -72,7 +72,7 @@ class Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-                raise  # click deals with these
+                raise  # click handles these
             except (KeyboardInterrupt, Terminated, Exception) as error:
                 if ctx.meta.get(DEBUG):
                     import traceback
@@ -95,12 +95,12 @@ def _explain(error: BaseException) -> tuple[str, int]:
         return f"Error: {error}", USAGE
     if isinstance(error, (PylocaError, OSError)):
         return f"Error: {error}", 1
-    return f"Error: {type(error).__name__}: {error} (this is a defect of pyloca; --debug shows where)", 1
+    return f"Error: {type(error).__name__}: {error} (this is a bug in pyloca; --debug shows where)", 1
 
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Each warning once, without the line of source that Python adds; doubts about a result are always shown."""
+    """Show each warning once, without the source line that Python adds; a `TrustWarning` is always shown."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -123,7 +123,7 @@ def require(module: str, extra: str) -> None:
 
 
 def directory_option(name: str, purpose: str) -> Callable[[Command], Command]:
-    """The option -o of a command that writes several files."""
+    """Make the option -o of a command that writes several files."""
     kind = click.Path(file_okay=False, path_type=Path)
     return click.option(
         "-o", "--output", type=kind, default=Path(name), show_default=True, help=f"Directory for {purpose}."
@@ -131,7 +131,7 @@ def directory_option(name: str, purpose: str) -> Callable[[Command], Command]:
 
 
 def make_directory(path: Path) -> None:
-    """Create an output directory, or say before any work that this cannot be done."""
+    """Create an output directory; fail before any work if that is not possible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -142,7 +142,7 @@ def make_directory(path: Path) -> None:
 
 
 def writable(path: Path | None, *suffixes: str) -> None:
-    """Say before any work that an output file cannot be written; a device would be replaced by a regular file."""
+    """Fail before any work if an output file cannot be written; a device would be replaced by a regular file."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -159,9 +159,9 @@ def writable(path: Path | None, *suffixes: str) -> None:
 
 
 def not_the_data(data: str, output: Path | None) -> None:
-    """Refuse to write over the file that is read."""
+    """Refuse to overwrite the file that is read."""
     if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
-        raise click.UsageError(f"'{output}' is the data; write to another file.")
+        raise click.UsageError(f"'{output}' is the input file; write to another file.")
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -182,16 +182,16 @@ debug_option = click.option(
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge or is not to be believed, 5 bad model file, "
-    "130 interrupted, 143 terminated (a fit has then left a checkpoint), 1 anything else.",
+    epilog="Exit codes: 0 done, 2 usage, 3 bad data, 4 did not converge or should not be believed, 5 bad model file, "
+    "130 interrupted, 143 terminated (a fit then leaves a checkpoint), 1 anything else.",
 )
 @click.version_option(package_name="pyloca", prog_name="pyloca", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
-    """Standardized coordinates from bursts of measurements.
+    r"""Compute standardized coordinates from bursts of measurements.
 
     A burst is a handful of measurements of one state, slightly perturbed. From many bursts pyloca learns coordinates in
-    which every burst is round and of one size: those of the states themselves, up to a rotation.
+    which every burst is round and of the same size: those of the states themselves, up to a rigid motion.
 
     \b
     Start with:
@@ -199,7 +199,7 @@ def cli() -> None:
       pyloca fit bursts.csv -d 2 -o model.safetensors --embedding z.csv
       pyloca report model.safetensors bursts.csv -o report.html
 
-    Tab completion: eval "$(_PYLOCA_COMPLETE=bash_source pyloca)" in ~/.bashrc; zsh_source and fish_source for others.
+    Tab completion: eval "$(_PYLOCA_COMPLETE=bash_source pyloca)" in ~/.bashrc; zsh_source or fish_source in others.
     """
 
 
@@ -207,11 +207,11 @@ def main() -> None:
     """Entry point of the console script."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that lacks them
+            stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that cannot show them
     signal.signal(signal.SIGTERM, _terminate)
     try:
         cli(prog_name="pyloca")
-    except (Terminated, Exception) as error:  # outside a command, such as help that goes to a full disk
+    except (Terminated, Exception) as error:  # outside a command, such as help written to a full disk
         message, code = _explain(error)
         click.echo(message, err=True)
         sys.exit(code)

@@ -21,7 +21,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("data")
 @click.option("-o", "--output", type=FILE, required=True, help="Write the page to this .html file.")
 @click.option("--title", help="Heading of the page.  [default: the name of the model's file]")
-@click.option("--labels", type=FILE, help="A text file with the name of each burst, one per line.")
+@click.option("--labels", type=FILE, help="A text file with a label for each burst, one per line.")
 @click.option(
     "--color-by", type=FILE, help="A CSV file with burst ids and columns that the page can colour the embedding by."
 )
@@ -38,13 +38,13 @@ def report(
     columns: Columns,
     as_json: bool,
 ) -> None:
-    """A fitted model as one HTML page: its quality in pictures, and the model itself to play with.
+    r"""Write a fitted model as one interactive HTML page: its quality in figures, and the model itself to explore.
 
     DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found by the
-    names that they had in the fit. The page is one file that asks nothing of the network.
+    names that they had in the fit. The page is one file that needs no network.
 
     \b
-    Example:
+    Examples:
       pyloca report model.safetensors bursts.csv -o report.html
       pyloca report model.safetensors bursts.csv --color-by shifts.csv -o report.html
     """

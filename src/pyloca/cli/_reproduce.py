@@ -1,4 +1,4 @@
-"""``pyloca reproduce``: every figure and number of the paper, by one command."""
+"""``pyloca reproduce``: every figure and number of the paper with one command."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tup
 @click.argument("names", nargs=-1, callback=_names)
 @click.option("--seeds", callback=_seeds, metavar="SEEDS", help="Such as 0-9 or 3,5.  [default: 0-9; with --quick 0]")
 @click.option("--solver", type=click.Choice(["fast", "paper"]), default="fast", show_default=True, help="How to train.")
-@click.option("--quick", is_flag=True, help="A look in about a minute: little data, one seed, nothing judged.")
+@click.option("--quick", is_flag=True, help="Take about a minute: little data, one seed, nothing judged.")
 @directory_option("reproduce", "figures, pictures and the page")
 @click.option("--json", "as_json", is_flag=True, help="Write the table to stdout as JSON.")
 @debug_option
 def reproduce(
     names: tuple[str, ...], seeds: list[int] | None, solver: str, quick: bool, output: Path, as_json: bool
 ) -> None:
-    """Redo the experiments of the paper: every number in a table, every figure on a page.
+    r"""Redo the experiments of the paper: every number in a table, every figure on a page.
 
     NAMES are experiments; none means all of mushroom, frame, decoder, sphere, dimension, flatten, wifi and invariance.
-    Each run leaves a file, so a reproduction that was broken off goes on where it was: runs with the same settings and
+    Each run leaves a file, so an interrupted reproduction continues where it stopped: runs with the same settings and
     version of pyloca are kept. Pictures are of the first seed. The exit code is 4 when a row does not hold.
 
     \b

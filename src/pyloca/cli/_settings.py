@@ -1,7 +1,7 @@
-"""What a fit can be told from the shell: the parameters of `LOCA` by option, by TOML file and by default.
+"""Settings of a fit from the shell: the parameters of `LOCA` by option, by TOML file and by default.
 
-The names and defaults stand here too, so that help and wrong usage need not import PyTorch; a test compares them with
-those of `LOCA`.
+The names and defaults are repeated here, so that help and wrong usage need not import PyTorch; a test compares them
+with those of `LOCA`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ NONE = "none"  # feature_scale=None on a command line and in TOML, which has no 
 
 
 def arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as `LOCA` takes them."""
+    """Convert settings to parameters of `LOCA`."""
     return settings | {"feature_scale": None} if settings["feature_scale"] == NONE else settings
 
 
 def from_config(path: Path) -> dict[str, Any]:
-    """Settings from a TOML file."""
+    """Read settings from a TOML file."""
     import difflib
     import tomllib
 
@@ -50,13 +50,13 @@ def from_config(path: Path) -> dict[str, Any]:
     for name in content:
         if name not in DEFAULTS:
             close = difflib.get_close_matches(name, DEFAULTS, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(DEFAULTS)}."
+            hint = f"did you mean '{close[0]}'?" if close else f"expected one of {', '.join(DEFAULTS)}."
             raise click.BadParameter(f"'{path}' has the unknown key '{name}'; {hint}", param_hint="'--config'")
     return content
 
 
 def as_toml(settings: dict[str, Any]) -> str:
-    """Settings as `from_config` reads them."""
+    """Write settings as `from_config` reads them."""
     lines = []
     for name, value in settings.items():
         lines.append(f"# {name} = (not set)" if value is None else f"{name} = {json.dumps(value)}")
@@ -67,7 +67,7 @@ def as_toml(settings: dict[str, Any]) -> str:
 
 
 def layers(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
-    """Integers between commas."""
+    """Parse integers separated by commas."""
     if value is None:
         return None
     try:
@@ -77,7 +77,7 @@ def layers(_: click.Context, __: click.Parameter, value: str | None) -> list[int
 
 
 def components(_: click.Context, __: click.Parameter, value: str | None) -> int | str | None:
-    """A number of coordinates, or "auto"."""
+    """Parse a number of coordinates, or "auto"."""
     if value in (None, "auto"):
         return value
     try:
@@ -90,7 +90,7 @@ def components(_: click.Context, __: click.Parameter, value: str | None) -> int 
 
 
 def noise(_: click.Context, __: click.Parameter, value: str | None) -> float | str | None:
-    """A number, or "estimate"."""
+    """Parse a number, or "estimate"."""
     if value in (None, "estimate"):
         return value
     try:
@@ -100,7 +100,7 @@ def noise(_: click.Context, __: click.Parameter, value: str | None) -> float | s
 
 
 def scale(_: click.Context, __: click.Parameter, value: str | None) -> list[float] | str | None:
-    """Numbers between commas, "auto" or "none"."""
+    """Parse numbers separated by commas, "auto" or "none"."""
     if value in (None, "auto", NONE):
         return value
     try:
@@ -112,7 +112,7 @@ def scale(_: click.Context, __: click.Parameter, value: str | None) -> list[floa
 
 
 def units(_: click.Context, __: click.Parameter, value: str | None) -> dict[str, str]:
-    """Units of sensors by name."""
+    """Parse units of sensors by name."""
     pairs = [] if value is None else [part.partition("=") for part in value.split(",")]
     found = {name.strip(): unit.strip() for name, _, unit in pairs}
     if not all(name and unit for name, unit in found.items()):

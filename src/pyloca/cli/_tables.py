@@ -1,4 +1,4 @@
-"""Bursts, rows and coordinates as files: columns by name, CSV to read by eye and in pipes, .npy for the rest."""
+"""Bursts, rows and coordinates in files: columns by name, CSV for people and pipes, .npy for the rest."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ Array = NDArray[np.float64]
 Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
-BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts and no rows
-ROWS = 50  # fewer may be in order by chance or because somebody sorted them
+BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts, not rows
+ROWS = 50  # fewer rows may be in order by chance, or because somebody sorted them
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -64,16 +64,16 @@ class Text(io.StringIO):
         self.name = name
 
 
-Source = str | Text  # a path, or what a pipe held
+Source = str | Text  # a path, or the content of a pipe
 
 
 def is_table(data: str) -> bool:
-    """Whether this has rows under names: CSV, Parquet, or a pipe, which has no suffix."""
+    """Whether this is a table with named columns: CSV, Parquet, or a pipe, which has no suffix."""
     return Path(data).suffix.lower() in (".csv", ".parquet", "")
 
 
 def holds_bursts(data: str) -> bool:
-    """Whether a file holds bursts, and not rows of measurements."""
+    """Whether a file holds bursts rather than rows of measurements."""
     suffix = Path(data).suffix.lower()
     if suffix != ".npy":
         return suffix in BURSTS
@@ -82,7 +82,7 @@ def holds_bursts(data: str) -> bool:
 
 
 def burst_id_of(model: LOCA, columns: Columns) -> str:
-    """The column that names bursts: the one asked for, or that of the fit."""
+    """Return the column that names bursts: the requested one, or that of the fit."""
     return columns.burst_id or str(_remembered(model).get("burst_id", BURST_ID))
 
 
@@ -90,7 +90,7 @@ def burst_id_of(model: LOCA, columns: Columns) -> str:
 
 
 def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
-    """Bursts to fit, and what was left out of a table because it cannot tell anything: name → why."""
+    """Read bursts to fit; also return the columns of a table that carry no information, name → reason."""
     source = _source(data)
     burst_id = columns.burst_id or BURST_ID
     header = _header(source) if is_table(data) else None
@@ -125,7 +125,7 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
 
 
 def _say_clocks(points: Array, names: list[str]) -> None:
-    """Name columns that grow from the first row of a file to the last: no sensor does, over ROWS rows and more."""
+    """Name columns that grow from the first row to the last, as no sensor does over ROWS rows or more."""
     if len(points) < ROWS:
         return
     growing = (np.diff(points, axis=0) >= 0).all(axis=0) & (points[0] < points[-1])
@@ -145,7 +145,7 @@ def say_left_out(left_out: dict[str, str]) -> None:
 
 
 def read_bursts_like(model: LOCA, data: str, columns: Columns) -> Bursts:
-    """Bursts with the sensors that a model was fitted to, by name where both have names."""
+    """Read bursts with the sensors that a model was fitted to, by name where both have names."""
     source = _source(data)
     burst_id = burst_id_of(model, columns)
     header = _header(source)
@@ -175,12 +175,12 @@ def _bursts(source: Source, burst_id: str, names: Sequence[str] | None, exclude:
 
 
 def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:
-    """Measurements (n, D) with the sensors that a model was fitted to, and the burst of each row, if it is named."""
+    """Read measurements (n, D) of the sensors that a model was fitted to, and the burst of each row, if named."""
     source = _source(data)
     with _named(_name(source)):
         if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
             if columns.names is not None or columns.exclude:
-                raise BurstError("a .npy file has no names of columns, so none can be chosen.")
+                raise BurstError("a .npy file has no column names, so none can be chosen.")
             return _read_npy(source), None
         known = _known(model, columns)
         names, exclude = (columns.names, columns.exclude) if known is None else (known, ())
@@ -193,7 +193,7 @@ def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Lab
 
 
 def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:
-    """Coordinates (n, d): the columns z0, z1, …, or all there are when none is called so; and the burst of each row."""
+    """Read coordinates (n, d), the columns z0, z1, … or, if there are none, all; and the burst of each row."""
     source = _source(data)
     with _named(_name(source)):
         if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
@@ -202,7 +202,7 @@ def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, L
         names = [f"z{i}" for i in range(model.n_components_)]
         header = _header(source) or ()
         chosen = names if any(name in header for name in names) else None
-        exclude = [TRUST] if chosen is None and TRUST in header else []  # said of a point, and no part of it
+        exclude = [TRUST] if chosen is None and TRUST in header else []  # describes a point, but is not a coordinate
         table = _read_rows(source, burst_id, chosen, exclude, needed=columns.burst_id is not None)
         if chosen is None and len(table.names) != len(names):
             raise BurstError(
@@ -229,7 +229,7 @@ def _read_rows(
 
 
 def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: Sequence[str], *, needed: bool) -> Table:
-    """Rows in their order: bursts of one row each, so that columns are chosen and checked as everywhere."""
+    """Read rows in order, as bursts of one row each, so that columns are chosen and checked as everywhere else."""
     require("pyarrow", "table")
     parquet = importlib.import_module("pyarrow.parquet")
     with open(path, "rb") as file:
@@ -259,12 +259,12 @@ def _load(path: str) -> NDArray[Any]:
     try:
         values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise BurstError("not a readable .npy file of numbers; it was cut short, or holds Python objects.") from error
+        raise BurstError("not a readable .npy file of numbers; it is truncated, or holds Python objects.") from error
     return values
 
 
 def write_rows(values: Array, names: list[str], output: Path | None, labels: Labels | None, label: str) -> None:
-    """Write rows to .npy or CSV, there with the column `label` in front; without a path, CSV to standard output."""
+    """Write rows to .npy, or to CSV with `label` as the first column; without a path, CSV to standard output."""
     if output is not None and output.suffix.lower() == ".npy":
         buffer = io.BytesIO()
         np.save(buffer, values, allow_pickle=False)
@@ -282,13 +282,13 @@ def write_rows(values: Array, names: list[str], output: Path | None, labels: Lab
 
 
 def _remembered(model: LOCA) -> dict[str, Any]:
-    """Columns of the table of the fit: `burst_id` and `exclude`; nothing when it was no table."""
+    """Return `burst_id` and `exclude` of the table of the fit; nothing when it was not a table."""
     found: dict[str, Any] = getattr(model, "table_", {})
     return found
 
 
 def _known(model: LOCA, columns: Columns) -> list[str] | None:
-    """Names of the sensors that a model needs; None when it was fitted to numbers without names."""
+    """Return the names of the sensors that a model needs; None when it was fitted to numbers without names."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return None
@@ -311,7 +311,7 @@ def _say_ignored(model: LOCA, columns: Columns, names: Iterable[str]) -> None:
 
 
 def _source(data: str) -> Source:
-    """The path of a file, or the content of standard input ("-") or of another pipe, such as /dev/fd/63."""
+    """Return the path of a file, or the content of standard input ("-") or of another pipe, such as /dev/fd/63."""
     if Path(data).suffix:
         return data
     name = STDIN if data == "-" else data
@@ -330,7 +330,7 @@ def _name(source: Source) -> str:
 
 
 def _header(source: Source) -> list[str] | None:
-    """Names of columns or features, if a file has them."""
+    """Read the names of columns or features, if a file has them."""
     if not isinstance(source, str):
         source.seek(0)
         return [name.strip() for name in next(csv.reader(source), [])]  # `read_csv` says what is wrong with it
@@ -340,7 +340,7 @@ def _header(source: Source) -> list[str] | None:
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Errors say which file they are about."""
+    """Prefix errors with the file they are about."""
     try:
         yield
     except BurstError as error:

@@ -28,12 +28,13 @@ class ComponentFits:
     Attributes
     ----------
     n_components : int
-        The smallest d that no larger candidate betters on held-out bursts; one whose fit has no finding, if there is.
-    losses, standard_errors : (n,)
-        Mean held-out whitening loss of each, and the standard error of its difference to the least.
+        The smallest d that no larger candidate improves on, judged on held-out bursts; among those, one whose fit has
+        no finding, if there is one.
+    losses, standard_errors : (n,) array
+        Mean held-out whitening loss of each fit, and the standard error of its difference from the smallest.
     floor : float
-        What sampling alone leaves of the loss.
-    models : dict
+        The part of the loss that sampling alone explains.
+    models : dict of int to LOCA
         The fits, by d.
     """
 
@@ -47,7 +48,30 @@ class ComponentFits:
 def compare_components(
     models: Mapping[int, Any], data: Bursts | BurstStatistics, counts: NDArray[np.float64], n_jobs: int | None = None
 ) -> ComponentFits:
-    """Fit estimators, one for each d, to the same bursts of `counts` points, and choose among them."""
+    """Fit one estimator per d to the same bursts, and choose among them.
+
+    Parameters
+    ----------
+    models : mapping of int to LOCA
+        Unfitted estimators, by their number of components.
+    data : Bursts or BurstStatistics
+    counts : (N,) array
+        Points per burst.
+    n_jobs : int, optional
+        Processes that fit at the same time.
+
+    Returns
+    -------
+    ComponentFits
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> models = {d: LOCA(d, intrinsic_dim=2, hidden_layers=(5,), max_iter=20, random_state=0) for d in (2, 3)}
+    >>> len(compare_components(models, bursts, bursts.counts).losses)
+    2
+    """
     ds = sorted(models)
     fitted = dict(zip(ds, Parallel(n_jobs=n_jobs)(delayed(_fit)(models[d], data) for d in ds), strict=True))
     held_out = fitted[ds[0]].validation_indices_
@@ -55,7 +79,7 @@ def compare_components(
     k = fitted[ds[0]].intrinsic_dim_
     losses = np.stack([fitted[d].diagnostics_.losses[rows] for d in ds])  # (n, held out)
     enough, means, errors = enough_components(losses, counts[rows], k)
-    # Bursts do not see a fold; the checks of the fit do.
+    # Bursts cannot show a fold; the checks of the fit can.
     sound = np.array([not fitted[d].diagnostics_.findings for d in ds])
     chosen = ds[int(np.argmax(enough & sound if np.any(enough & sound) else enough))]
     floor = float((k * (k + 1) / (2 * (counts[rows] - 1))).mean())
@@ -64,5 +88,5 @@ def compare_components(
 
 def _fit(model: Any, data: Bursts | BurstStatistics) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # that some candidates are bad is the point
+        warnings.simplefilter("ignore", TrustWarning)  # some candidates are expected to be bad
         return model.fit(data)

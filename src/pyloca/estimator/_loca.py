@@ -37,75 +37,84 @@ _SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that anoth
 
 
 class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """LOcal Conformal Autoencoder: coordinates isometric to the latent variables, from bursts of measurements.
+    """LOcal Conformal Autoencoder: coordinates isometric to the latent variables, learned from bursts of measurements.
 
     Parameters
     ----------
     n_components : int or "auto", default=2
         d, the dimension of the embedding. At least the intrinsic dimension k of the bursts; more when the latent
-        manifold is curved (a sphere has k = 2 and needs d = 3). "auto" takes k where the aligned bursts are flat, else
-        compares fits of k to k + 3 components (`pyloca.selection.select_n_components`).
+        manifold is curved (a sphere has k = 2 and needs d = 3). "auto" takes k if the aligned bursts are flat;
+        otherwise it compares fits with k to k + 3 components (`pyloca.selection.select_n_components`).
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
-        the σ that the bursts know of (``bursts.burst_std``); where they know none, the square root of the median first
-        eigenvalue of the burst covariances, as the paper does; then coordinates are right up to one factor.
+        ``bursts.burst_std`` if it is known. Otherwise σ is estimated as in the paper, by the square root of the median
+        first eigenvalue of the burst covariances, and coordinates are right up to one factor.
     intrinsic_dim : int, optional
-        k, the dimension of a burst. None reads it off the burst spectra.
+        k, the dimension of a burst. None estimates it from the burst spectra.
     solver : {"fast", "paper"}, default="fast"
-        "fast" needs seconds; "paper" is Algorithm 1 with its schedule.
+        "fast" takes seconds; "paper" is Algorithm 1 with its schedule.
     encoder, decoder : torch.nn.Module, optional
-        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None makes an MLP. The fast
-        solver draws linear layers anew that still have PyTorch's default weights; any other weights are a warm start.
+        Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None builds an MLP. The fast
+        solver reinitializes linear layers that still have PyTorch's default weights; any other weights are kept as a
+        warm start.
     hidden_layers : sequence of int, default=(50, 50)
+        Widths of the hidden layers of the MLPs.
     activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"
+        Activation of the MLPs.
     decoder_activation : str, optional
-        None uses `activation`.
+        Activation of the decoder; None uses `activation`.
     feature_scale : "auto", None or (D,) array, default="auto"
-        What each feature is divided by before anything else; coordinates do not depend on it, how well they are found
-        does. "auto" takes the spread of each feature when features are of different kinds (different units, a table of
-        named sensors, or spreads that differ more than those of one kind do), and leaves them alone otherwise, as the
-        pixels of an image should be. None leaves them alone.
+        Divisor of each feature, applied before anything else. The exact solution does not depend on it; how well it is
+        found does. "auto" takes the spread of each feature when features are of different kinds (different units, a
+        table of named sensors, or spreads that differ more than those of one kind do), and otherwise leaves them alone,
+        as is right for the pixels of an image. None leaves them alone.
     measurement_noise : float or "estimate", optional
-        Standard deviation of isotropic noise of the instrument, removed from the burst covariances. "estimate" reads
-        it off what lies outside the k leading directions. Used by the fast solver.
+        Standard deviation of isotropic instrument noise, removed from the burst covariances. "estimate" computes it
+        from the variance outside the k leading directions. Used by the fast solver.
     validation_fraction : float, default=0.1
-        Bursts held out to choose how smooth the encoder is and when to stop.
+        Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
-        Relative gain of the held-out loss below which training counts as idle. None: 0.01 (fast), 0 (paper).
+        Training stops when the relative improvement of the held-out loss falls below this. None: 0.01 (fast), 0
+        (paper).
     max_iter : int, optional
-        At most this many iterations (fast) or epochs (paper), over all stages together.
-    random_state : int, RandomState or None
+        Maximum number of iterations (fast) or epochs (paper), over all stages together.
+    random_state : int, RandomState or None, default=None
+        Seed of the split, the initial weights and the minibatches.
     device : str or torch.device, default="auto"
-        "auto" is CUDA when present, else MPS (paper solver only: it has no float64), else the CPU.
+        "auto" is CUDA if present, else MPS (paper solver only: MPS has no float64), else the CPU.
     verbose : int, default=0
         1 shows a progress bar on a terminal and in a notebook, log lines elsewhere (logger "pyloca", level INFO).
-    callbacks : sequence of callables
-        Each is called with a record (a dict) at every check of the training, and stops it by returning True.
+    callbacks : sequence of callables, default=()
+        Each is called with a record (a dict) at every check of the training, and stops the training by returning True.
 
     Attributes
     ----------
     embedding_ : (N, d) array
         Embedding of the burst means, in the order of `burst_ids_`.
     burst_ids_ : (N,) array
-        What the bursts are called; their numbers when they have no ids.
+        Ids of the bursts; their numbers when they have no ids.
     encoder_, decoder_ : torch.nn.Module
         Measurements to coordinates and back, both in the user's units.
     burst_std_ : float
+        σ that was used.
     intrinsic_dim_, n_components_, n_features_in_, n_iter_ : int
+        k, d, D, and the iterations that were run.
     feature_names_in_ : (D,) array of str
         Only when the bursts have feature names.
     units_ : tuple of str or None
+        Units of the features, if known.
     feature_scale_ : (D,) array
-        What each feature was divided by; ones when all were left alone.
+        Divisor of each feature; ones when all were left alone.
     converged_ : bool
+        Whether the training ended by itself.
     history_ : list of dict
         One record per check of the training.
     diagnostics_ : Diagnostics
-        How well held-out bursts were whitened, and what that says.
+        How well held-out bursts were whitened, and what follows from that.
     trust_scale_ : TrustScale
-        What ``transform(X, return_trust=True)`` measures new points by.
+        Reference of ``transform(X, return_trust=True)``: what is usual for held-out points.
     validation_indices_ : (n,) array
-        Which bursts were held out.
+        Positions of the held-out bursts.
 
     Examples
     --------
@@ -165,7 +174,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # -- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Data, y: None = None, *, checkpoint: str | os.PathLike[str] | None = None) -> LOCA:
-        """Find encoder and decoder for bursts.
+        """Fit encoder and decoder to bursts.
 
         Parameters
         ----------
@@ -240,7 +249,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any]:
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
-            raise ValueError("a fit with a checkpoint needs an integer random_state: it can only go on as it began.")
+            raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
         source = as_source(X)
         scale = choose_scale(self.feature_scale, source, self.measurement_noise)
         most = (
@@ -262,7 +271,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return fitted
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
-        """d, and whether it was chosen by comparing fits."""
+        """Choose d; the second value tells whether fits were compared."""
         k = statistics.intrinsic_dim
         if self.n_components == "auto":
             if suggest_components(statistics, burst_std).n_components == k:
@@ -285,7 +294,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
         k = statistics.intrinsic_dim
         same = {"burst_std": burst_std, "intrinsic_dim": k, "verbose": 0, "callbacks": ()}
-        # noise and scale are out of the statistics already
+        # noise and scale have already been removed from the statistics
         same |= {"measurement_noise": None, "feature_scale": None}
         settings = self.get_params(deep=False) | same
         models = {d: type(self)(**(settings | {"n_components": d})) for d in range(k, k + MORE + 1)}
@@ -302,25 +311,29 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(
         self, X: Data, *, return_trust: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Coordinates of points, or of bursts. Rows do not influence each other.
+        """Compute coordinates of points or bursts. Rows do not influence each other.
 
         Parameters
         ----------
         X : (n, D) array or data frame, or bursts in any form that `fit` takes
-            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` of them gave.
+            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` returns for them.
         return_trust : bool, default=False
-            Return also a number for each row: the part of held-out measurements that are at least as strange, by their
-            round trip through the decoder and their distance to the training bursts. Evenly spread between 0 and 1 for
-            measurements of the same kind, near 0 for those that lie off the manifold.
+            Also return one number per row: the fraction of held-out measurements that are at least as strange, by their
+            round trip through the decoder and their distance to the training bursts. It is uniform between 0 and 1 for
+            measurements of the same kind, and near 0 for those off the manifold.
 
         Returns
         -------
-        (n, d) array, or a tuple of it and an (n,) array
+        Z : (n, d) array
+        trust : (n,) array
+            Only if `return_trust` is true.
 
         Raises
         ------
         ValueError
-            If the points are not finite numbers, or have other features than those of the fit.
+            If the points are not finite numbers, or their features are not those of the fit.
+        BurstError
+            If bursts cannot be used, or their features are not those of the fit; also a `ValueError`.
 
         Examples
         --------
@@ -339,7 +352,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training)
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
-        """The encoder, point by point.
+        """Apply the encoder, point by point.
 
         Parameters
         ----------
@@ -368,18 +381,24 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return apply_rows(inner(self, "encoder"), points, self.n_components_)
 
     def encode_with_jacobian(self, Y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The encoder and its derivative, point by point, for those who propagate errors or forces.
+        """Apply the encoder and compute its derivative, point by point, as error or force propagation needs it.
 
         Parameters
         ----------
         Y : (…, D) array
+            Measurements, with any leading axes.
 
         Returns
         -------
         values : (…, d) array
-            As `encode` gives them.
+            The same as ``encode(Y)``.
         jacobians : (…, d, D) array
-            ∂ρ/∂y, per unit of the measurements.
+            ∂ρ/∂y, in units of the measurements.
+
+        Raises
+        ------
+        ValueError
+            As for `encode`.
 
         Examples
         --------
@@ -396,7 +415,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return values, slopes / self.feature_scale_
 
     def decode(self, Z: ArrayLike) -> NDArray[np.float64]:
-        """The decoder, point by point.
+        """Apply the decoder, point by point.
 
         Parameters
         ----------
@@ -407,6 +426,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         (…, D) array
             Measurements, in the units of the data.
+
+        Raises
+        ------
+        ValueError
+            If the last axis does not have d coordinates, or a value is not finite.
 
         Examples
         --------
@@ -422,7 +446,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return decoded if np.all(self.feature_scale_ == 1) else decoded * self.feature_scale_
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
-        """`decode` of rows, as scikit-learn calls it.
+        """Decode rows; scikit-learn's name for `decode` on 2-d arrays.
 
         Parameters
         ----------
@@ -431,6 +455,19 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         (n, D) array
+
+        Raises
+        ------
+        ValueError
+            If `Z` does not have two axes, or as for `decode`.
+
+        Examples
+        --------
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> model.inverse_transform(model.embedding_).shape
+        (200, 2)
         """
         check_is_fitted(self)
         rows = np.asarray(Z)
@@ -442,7 +479,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.decode(Z)
 
     def score(self, X: Data, y: None = None) -> float:
-        """Minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
+        """Return minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
 
         Parameters
         ----------
@@ -453,6 +490,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         float
+
+        Raises
+        ------
+        BurstError
+            If the bursts cannot be used, or their features are not those of the fit.
 
         Examples
         --------
@@ -495,9 +537,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         color : None, str, int or (N,) array, default=None
-            What colours the bursts. "trust", "error" (of the round trip) and "loss" (whitening) are the maps of
-            `diagnostics_`; other text is the name of a sensor, an integer its position. A model does not keep the
-            measurements: a sensor shows what the decoder says at each burst. An array has one number per burst.
+            Colours of the bursts. "trust", "error" (of the round trip) and "loss" (whitening) are the maps of
+            `diagnostics_`; any other text is the name of a sensor, an integer its position. A model does not keep the
+            measurements: a sensor is coloured by the decoder's value at each burst. An array has one number per burst.
 
         Returns
         -------
@@ -522,7 +564,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        diagram: Callable[[], str] = super()._repr_html_  # no such attribute where scikit-learn is to show text
+        diagram: Callable[[], str] = super()._repr_html_  # raises AttributeError where scikit-learn shows text
         return (lambda: fitted_html(self)) if hasattr(self, "diagnostics_") else diagram
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
@@ -534,7 +576,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to one `.safetensors` file, whole or not at all.
+        """Write the fitted model to one `.safetensors` file, atomically.
 
         Parameters
         ----------
@@ -543,7 +585,12 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         Path
-            Of the file.
+            The file that was written.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
 
         Examples
         --------
@@ -569,7 +616,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ----------
         path : path
         encoder, decoder : torch.nn.Module, optional
-            Modules of your own are passed again; the file has their weights only.
+            Your own modules, if the model was fitted with such: the file holds only their weights.
 
         Returns
         -------
@@ -579,6 +626,17 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ------
         ModelFileError
             If the file is not a model, or was altered or damaged.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = model.save(f"{folder}/mushroom.safetensors")
+        ...     LOCA.load(path).n_components_
+        2
         """
         return load_model(path, cls, encoder=encoder, decoder=decoder)
 

@@ -27,7 +27,25 @@ MAPS = {
 
 
 def feature_label(model: Any, feature: int) -> str:
-    """Name a sensor with its unit: "pressure (Pa)"; "feature 3" when it has no name."""
+    """Name a sensor with its unit: "pressure (Pa)"; "feature 3" when it has no name.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    feature : int
+        Position of the sensor.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> feature_label(SimpleNamespace(feature_names_in_=["pressure"], units_=("Pa",)), 0)
+    'pressure (Pa)'
+    """
     names = getattr(model, "feature_names_in_", None)
     name = f"feature {feature}" if names is None else str(names[feature])
     units = getattr(model, "units_", None)
@@ -70,7 +88,9 @@ def plot_embedding(model: Any, color: str | int | ArrayLike | None) -> Figure:
         name, label, log = MAPS[color]
         values: Array = getattr(model.diagnostics_, name)
         if not len(values):
-            raise ValueError(f'this model has no map of color="{color}": its file is of an earlier version. Fit again.')
+            raise ValueError(
+                f'this model has no map for color="{color}": its file was written by an earlier version. Fit again.'
+            )
         return plot_map(Z, values, label, log=log)
     if isinstance(color, str) or np.ndim(color) == 0:
         feature = _feature(model, color)

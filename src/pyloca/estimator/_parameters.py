@@ -1,4 +1,4 @@
-"""What can be said of the parameters of `LOCA` before any data is read."""
+"""Checks of the parameters of `LOCA` that need no data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,25 @@ __all__ = ["check_modules", "check_parameters", "choose_device"]
 
 
 def check_parameters(p: Any) -> None:
-    """Refuse settings of an estimator `p` that no data could fit."""
+    """Raise if a parameter of an estimator is invalid, whatever the data.
+
+    Parameters
+    ----------
+    p : LOCA
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid; the message names it, what was expected and what arrived.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA
+    >>> check_parameters(LOCA(n_components=0))
+    Traceback (most recent call last):
+    ...
+    ValueError: n_components must be an integer of at least 1, or "auto"; got 0.
+    """
 
     def refuse(name: str, expected: str) -> None:
         raise ValueError(f"{name} must be {expected}; got {getattr(p, name)!r}.")
@@ -69,7 +87,7 @@ def _check_scale(scale: Any) -> None:
 
 
 def check_modules(p: Any, n_features: int, d: int) -> None:
-    """Modules of the user's own must map (n, D) to (n, d) and back; seen on two points before any training."""
+    """Try the user's modules on two points before any training: they must map (n, D) to (n, d) and back."""
     for name, module, n_in, n_out in (("encoder", p.encoder, n_features, d), ("decoder", p.decoder, d, n_features)):
         if module is None:
             continue
@@ -86,11 +104,11 @@ def check_modules(p: Any, n_features: int, d: int) -> None:
 
 
 def choose_device(device: str | torch.device, solver: str) -> torch.device:
-    """The device that was asked for, when it works here; "auto" takes the best one that the solver can use."""
+    """Choose the requested device if it works here; "auto" takes the best one that the solver can use."""
     if isinstance(device, torch.device) or device != "auto":
         try:
             chosen = torch.device(device)
-            if chosen.type != "mps":  # of which more below
+            if chosen.type != "mps":  # which has its own message below
                 torch.empty(0, device=chosen)
         except (TypeError, RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0]

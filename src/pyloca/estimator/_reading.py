@@ -1,4 +1,4 @@
-"""What arrives at an estimator: points, bursts in any form, or statistics; and bursts as its networks see them."""
+"""Input of an estimator: points, bursts in any form, or statistics; and bursts as its networks see them."""
 
 from __future__ import annotations
 
@@ -44,12 +44,17 @@ class Reading:
     n_components: int
 
     def embed(self) -> Array:
-        """Embedding of the burst means, (N, d)."""
+        """Embed the burst means.
+
+        Returns
+        -------
+        (N, d) array
+        """
         return apply_rows(self.encoder, self.statistics.means, self.n_components)
 
 
 def as_source(data: Data) -> Bursts | BurstStatistics:
-    """Bursts from whatever holds them; statistics stay what they are."""
+    """Convert any form of bursts to `Bursts`; statistics are returned as they are."""
     if isinstance(data, BurstStatistics):
         return data
     if hasattr(data, "columns") and hasattr(data, "iloc"):
@@ -71,9 +76,9 @@ def holds_bursts(X: Any) -> bool:
 def choose_scale(
     asked: str | ArrayLike | None, data: Bursts | BurstStatistics, measurement_noise: Any
 ) -> NDArray[np.float64] | None:
-    """What each feature is divided by, (D,); None: nothing.
+    """Choose the divisor of each feature, (D,); None leaves the features alone.
 
-    A noise that is given as one number is one number in the units that the measurements have, so these stay.
+    A noise level given as one number refers to the units of the measurements, so "auto" then keeps these units.
     """
     if asked is None:
         return None
@@ -81,7 +86,9 @@ def choose_scale(
         return feature_scale(data) if measurement_noise in (None, "estimate") else None
     scale = np.asarray(asked, dtype=np.float64)
     if scale.shape != (data.n_features,):
-        raise ValueError(f"feature_scale has shape {scale.shape}; expected ({data.n_features},), a number per feature.")
+        raise ValueError(
+            f"feature_scale has shape {scale.shape}; expected ({data.n_features},), one number per feature."
+        )
     if measurement_noise not in (None, "estimate") and not np.all(scale == scale[0]):
         raise ValueError("measurement_noise as one number needs features in one unit; leave feature_scale out.")
     return None if np.all(scale == 1) else scale
@@ -95,7 +102,7 @@ def read(
     measurement_noise: float | str | None,
     **options: Any,
 ) -> tuple[Bursts | None, BurstStatistics]:
-    """Raw bursts (None: there are none) and their statistics, in units of `scale`."""
+    """Return raw bursts (None if only statistics were given) and their statistics, in units of `scale`."""
     if isinstance(data, BurstStatistics):
         if intrinsic_dim is not None and intrinsic_dim != data.intrinsic_dim:
             raise BurstError(
@@ -107,13 +114,13 @@ def read(
 
 
 def read_like(model: Any, data: Data) -> Reading:
-    """Bursts of the instrument that `model` was fitted to, as its networks see them.
+    """Read bursts of the same instrument as `model` was fitted to, as its networks see them.
 
     Parameters
     ----------
     model : LOCA
         Fitted.
-    data : (N, M, D), Bursts, BurstStatistics, or a path
+    data : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
 
     Returns
     -------
@@ -122,7 +129,15 @@ def read_like(model: Any, data: Data) -> Reading:
     Raises
     ------
     BurstError
-        If the bursts cannot be used, or have other features than those of the fit.
+        If the bursts cannot be used, or their features are not those of the fit.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> read_like(model, bursts[:7]).embed().shape
+    (7, 2)
     """
     check_is_fitted(model)
     source = as_source(data)
@@ -138,7 +153,7 @@ def read_like(model: Any, data: Data) -> Reading:
 
 
 def means_like(model: Any, data: Data) -> Array:
-    """Burst means (N, D) as the networks of `model` see them: no more is needed to embed bursts."""
+    """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
     source = as_source(data)
     _refuse_other_features(model, source)
     scale = _scale(model)
@@ -148,7 +163,7 @@ def means_like(model: Any, data: Data) -> Array:
 
 
 def inner(model: Any, name: str) -> nn.Module:
-    """The encoder or decoder of `model` without the scale of the features around it."""
+    """Return the encoder or decoder of `model` without the feature scale around it."""
     module: nn.Module = getattr(model, f"{name}_")
     if _scale(model) is None:
         return module
@@ -164,7 +179,7 @@ def _scale(model: Any) -> Array | None:
 def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None:
     expected = model.n_features_in_
     if source.n_features != expected:
-        raise BurstError(  # in the words of scikit-learn
+        raise BurstError(  # scikit-learn's own wording
             f"X has {source.n_features} features, but {type(model).__name__} is expecting {expected} features as input."
         )
     known, names = getattr(model, "feature_names_in_", None), source.feature_names
@@ -172,8 +187,8 @@ def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None
         return
     if sorted(names) == sorted(known):
         raise BurstError(
-            f"the bursts have the features of the fit in another order: {', '.join(names)}; expected "
-            f"{', '.join(known)}. Choose the columns in this order."
+            f"the bursts have the features of the fit in a different order: {', '.join(names)}; expected "
+            f"{', '.join(known)}. Put the columns in this order."
         )
     missing = [name for name in known if name not in names]
     extra = [name for name in names if name not in known]

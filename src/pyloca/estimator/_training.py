@@ -1,4 +1,4 @@
-"""One training from beginning to end: pose the problem, solve it, judge what came out."""
+"""One training from beginning to end: pose the problem, solve it, judge the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["train"]
 
 Array = NDArray[np.float64]
 
-MIN_TRAINING = 8  # bursts that are left to train on
+MIN_TRAINING = 8  # bursts left to train on
 
 
 def train(
@@ -35,7 +35,7 @@ def train(
     burst_std: float,
     checkpoint: Path | None = None,
 ) -> dict[str, Any]:
-    """What a fit of the estimator `model` leaves, by attribute; `bursts` and `statistics` are in units of `scale`."""
+    """Train `model` and return its fitted attributes by name; `bursts` and `statistics` are in units of `scale`."""
     problem = _pose(model, bursts, statistics, n_components, burst_std)
     file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
     monitor = Monitor(model.callbacks, model.verbose, file)
@@ -102,7 +102,7 @@ def _pose(
 
 
 def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bool) -> Solution:
-    """Networks on the CPU. Where features were scaled, the fast solver sees the same bits whatever their units."""
+    """Return networks on the CPU. Where features were scaled, the fast solver sees the same bits for all units."""
     if not (free_of_units and solver == "fast"):
         solution = SOLVERS[solver](problem, monitor)
         return replace(solution, encoder=solution.encoder.cpu().eval(), decoder=solution.decoder.cpu().eval())

@@ -1,4 +1,4 @@
-"""Why not to believe a fit: causes by name, what shows them and what to do; and how far to trust a new point."""
+"""Reasons not to believe a fit, each with its name, the evidence and what to do; and how far to trust a new point."""
 
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes

@@ -1,4 +1,4 @@
-"""What bursts say before any fit, asked in the same words by `inspect_bursts` and of a fit."""
+"""Checks of the bursts themselves, used both by `inspect_bursts` before a fit and by the judgement of a fit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,33 @@ __all__ = ["as_large_as_the_data", "noise", "size_error", "strain_beyond_samplin
 
 
 def size_error(counts: NDArray[np.float64]) -> float:
-    """Relative error, by sampling, of the size along a line of a burst of (median) `counts` points."""
+    """Compute the relative sampling error of a burst's size along a line, 1 / √(2 (M − 1)) at the median M.
+
+    Parameters
+    ----------
+    counts : (N,) array
+        Points per burst; infinite where the local geometry is known exactly.
+
+    Returns
+    -------
+    float
+    """
     points = float(np.median(counts))
     return float(1 / np.sqrt(2 * (points - 1))) if np.isfinite(points) else 0.0
 
 
 def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
-    """Clouds that overlap each other have no places."""
+    """Check whether bursts overlap each other so much that their positions mean nothing.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+
+    Returns
+    -------
+    Finding or None
+        "large_bursts", or None when nothing is wrong.
+    """
     inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
     share = inside / (inside + float(statistics.means.var(axis=0).sum()))
     if not LARGE.passed(share):
@@ -30,12 +50,24 @@ def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
     return Finding(
         "large_bursts",
         f"bursts are as large as the data: {share:.0%} of all variance lies inside them, and they overlap each other. "
-        "Take smaller bursts, and check that points were not dealt to the wrong bursts.",
+        "Take smaller bursts, and check that points were not assigned to the wrong bursts.",
     )
 
 
 def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
-    """Variance off the tangents that does not grow with the burst: noise, or tangents that were left out."""
+    """Check for variance off the tangents that does not grow with the burst: noise, or tangents that were left out.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    bursts : Bursts or None
+        Raw bursts, which tell noise from curvature and from missing tangents; None if there are only statistics.
+
+    Returns
+    -------
+    Finding or None
+        "noise" or "more_tangents", or None when nothing is wrong.
+    """
     k = statistics.intrinsic_dim
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
     if not NOISY.passed(share):
@@ -48,8 +80,8 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
         if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
             return Finding(
                 "more_tangents",
-                f"bursts span {spanned} directions, and the fit knows k = {k}: what varies along the others is not in "
-                f"the coordinates. Fit with intrinsic_dim={spanned}, or leave it out, and at least as many "
+                f"bursts span {spanned} directions, but the fit uses k = {k}: what varies along the others is not in "
+                f"the coordinates. Fit with intrinsic_dim={spanned}, or leave it out, and with at least as many "
                 "n_components.",
             )
     return Finding(
@@ -61,7 +93,7 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
 
 
 def _spanned(spectra: BurstSpectra, k: int) -> int:
-    """The intrinsic dimension that the bursts themselves tell; `k` when they do not."""
+    """Estimate the intrinsic dimension from the bursts themselves; `k` when that is not possible."""
     try:
         return intrinsic_dim_from_spectra(spectra, spectra.n_features)
     except BurstError:
@@ -69,6 +101,18 @@ def _spanned(spectra: BurstSpectra, k: int) -> int:
 
 
 def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) -> float:
-    """Relative mismatch of the aligned edges, on the median, less what sampling leaves of it."""
+    """Compute the median relative mismatch of the aligned edges, less what sampling explains.
+
+    Parameters
+    ----------
+    alignment : Alignment
+    statistics : BurstStatistics
+        Of the bursts that were aligned.
+
+    Returns
+    -------
+    float
+        √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
+    """
     sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.counts)) - 1)
     return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

@@ -47,14 +47,27 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fit:
-    """What there is to know of a fit: data, encoder, and how white it made the bursts."""
+    """What the checks of a fit are given: data, encoder, and how white it made the bursts.
+
+    Attributes
+    ----------
+    statistics : BurstStatistics
+    burst_std : float
+    encoder : torch.nn.Module
+    white : Whitening
+        Of the bursts after the encoder.
+    bursts : Bursts or None
+        Raw bursts, if they were given.
+    round_trip : (N,) array or None
+        Error of each burst mean, as a fraction of the data's size.
+    """
 
     statistics: BurstStatistics
     burst_std: float
     encoder: nn.Module
     white: Whitening
-    bursts: Bursts | None  # raw ones, when they were given
-    round_trip: Array | None = None  # error of each burst mean, as a part of the data's size
+    bursts: Bursts | None
+    round_trip: Array | None = None
 
     @property
     def k(self) -> int:
@@ -68,7 +81,17 @@ class Fit:
 
 
 def find_causes(fit: Fit) -> tuple[Finding, ...]:
-    """The reason not to believe `fit`, or none: causes before symptoms, for one cause has many symptoms."""
+    """Find the reason not to believe a fit, causes before symptoms: one cause has many symptoms.
+
+    Parameters
+    ----------
+    fit : Fit
+
+    Returns
+    -------
+    tuple of Finding
+        The first that is found; empty when there is none.
+    """
     plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
     if len(fit.statistics) < FEW:
         return _first([*plain, partial(_bent, fit), partial(_poor, fit), partial(_lossy, fit)])
@@ -113,13 +136,13 @@ def _few_points(fit: Fit) -> Finding | None:
         return None
     return Finding(
         "few_points",
-        f"a burst of {points:.0f} points tells its size along a line only to {rough:.0%}: coordinates rest on many "
-        "bursts together, and no single burst can be checked. Take more points per burst.",
+        f"a burst of {points:.0f} points tells its size along a line only to within {rough:.0%}: coordinates rest on "
+        "many bursts together, and no single burst can be checked. Take more points per burst.",
     )
 
 
 def _scale(fit: Fit) -> Finding | None:
-    """All bursts are too large or too small by one factor."""
+    """Check whether all bursts are too large or too small by one factor."""
     white = fit.white
     factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
     rescaled = np.square(white.stretches / factor)
@@ -129,12 +152,12 @@ def _scale(fit: Fit) -> Finding | None:
     return Finding(
         "scale",
         f"all bursts come out {factor:.3g} times as large as σ says: distances are wrong by this factor. Check "
-        "burst_std, or whether these bursts were made as those of the fit were.",
+        "burst_std, and whether these bursts were made in the same way as those of the fit.",
     )
 
 
 def _as_large_as_the_data(fit: Fit) -> Finding | None:
-    # a Jacobian is no cloud: its size is that of the latent unit
+    # a Jacobian is not a cloud: its size is that of the latent unit
     return None if fit.bursts is None else as_large_as_the_data(fit.statistics)
 
 
@@ -143,8 +166,8 @@ def _noise(fit: Fit) -> Finding | None:
 
 
 def _bent(fit: Fit) -> Finding | None:
-    """Points of a burst that vary otherwise, once encoded, than its tangents say."""
-    if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still have the noise
+    """Check whether encoded points of a burst vary differently from its pushed tangents."""
+    if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still contain the noise
         return None
     probe = sample_rows(len(fit.bursts), RECHECKED)
     changes = np.empty(len(probe))
@@ -159,13 +182,13 @@ def _bent(fit: Fit) -> Finding | None:
         return None
     return Finding(
         "large_bursts",
-        f"bursts are too large: the measurement bends inside them, and what their tangents tell is wrong by "
-        f"{change:.0%} of a variance, on the median. Take bursts of half the size.",
+        f"bursts are too large: the measurement bends inside them, and the variances that their tangents predict are "
+        f"wrong by {change:.0%} (median). Take bursts of half the size.",
     )
 
 
 def _off_surface(fit: Fit) -> Finding | None:
-    """Bursts that lie where no others do: the decoder does not lead back to them."""
+    """Check for bursts that lie off the surface of the others: the decoder does not lead back to them."""
     if fit.round_trip is None:
         return None
     errors = fit.round_trip
@@ -176,7 +199,7 @@ def _off_surface(fit: Fit) -> Finding | None:
     return Finding(
         "outliers",
         f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
-        f"decoder misses them by {OFF:.0%} of the data's size and more), such as {fit.statistics.listed(off[:5])}. "
+        f"decoder misses them by {OFF:.0%} of the data's size or more), such as {fit.statistics.listed(off[:5])}. "
         "Look at them, and fit again without them.",
         tuple(int(i) for i in off),
     )
@@ -195,7 +218,7 @@ def _collapsed(fit: Fit) -> Finding | None:
 
 
 class _Symptoms:
-    """Bursts that are not white, or an embedding that lies on itself; and what may be behind that."""
+    """Bursts that are not white, or an embedding that overlaps itself; and what may cause it."""
 
     def __init__(self, fit: Fit, near: Neighborhood) -> None:
         self.fit, self.near = fit, near
@@ -223,11 +246,11 @@ class _Symptoms:
     def _alignment(self, d: int) -> Alignment | None:
         try:
             return align(self.near.statistics, d, burst_std=self.fit.burst_std, random_state=0)
-        except BurstError:  # the sample is too thin to hang together, or too small for d
+        except BurstError:  # the sample is too sparse to be connected, or too small for d
             return None
 
     def curved(self) -> Finding | None:
-        """One more dimension relieves the strain."""
+        """Check whether one more dimension relieves the strain."""
         d = self.fit.d
         if not self.seen or self.flat is None:
             return None
@@ -243,7 +266,7 @@ class _Symptoms:
         )
 
     def uneven_shape(self) -> Finding | None:
-        """Edges do not fit together in d dimensions, nor in one more."""
+        """Check whether edges fit together neither in d dimensions nor in one more."""
         fit = self.fit
         if not self.seen or self.flat is None or fit.d > fit.k:
             return None
@@ -255,12 +278,12 @@ class _Symptoms:
             f"bursts do not fit together: {self.seen}, and their edges mismatch by {excess:.0%} beyond sampling in "
             f"{_dimensions(fit.d)} and hardly less in one more. Either bursts are not isotropic in the latent space, "
             "their long axis or their size changing from place to place, or the latent space is strongly curved. Check "
-            "that a burst perturbs all latent variables alike.",
+            "that a burst perturbs all latent variables equally.",
             self.worst,
         )
 
     def folded(self) -> Finding | None:
-        """The bursts fit together, but the embedding does not show it."""
+        """Check whether the bursts fit together but the embedding does not."""
         if not (MANY_APART.passed(self.apart) or self.torn):
             return None
         return Finding(
@@ -272,14 +295,14 @@ class _Symptoms:
 
 
 def _poor(fit: Fit) -> Finding | None:
-    """Not white, and no cause is known."""
+    """Check whether bursts are not white, the cause being unknown."""
     words = _poor_words(fit.white)
     if not words:
         return None
     return Finding(
         "poor_fit",
         f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
-        "bursts, or more components, and check that a burst perturbs all latent variables alike.",
+        "bursts, or more components, and check that a burst perturbs all latent variables equally.",
         _worst(fit.white),
     )
 

@@ -1,4 +1,4 @@
-"""`Diagnostics`: what was measured of a fit, and what it means, as a page that one can act on."""
+"""`Diagnostics`: what was measured of a fit, what it means, and what to do."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Diagnostics", "Finding"]
 Array = NDArray[np.float64]
 
 UNKNOWABLE = (
-    "Not knowable from bursts, and not claimed: the scale is that of σ alone; bursts with one anisotropy everywhere "
-    "are a linear change of the coordinates, and a size that changes slowly is often another one; parts of the latent "
-    "space with identical readings look like one part."
+    "Not knowable from bursts, and not claimed: the scale comes from σ alone; bursts with the same anisotropy "
+    "everywhere are a linear change of the coordinates, and a size that changes slowly often looks like another change "
+    "of coordinates; parts of the latent space with identical readings look like one part."
 )
 
 
@@ -34,13 +34,13 @@ class Finding:
     Attributes
     ----------
     name : str
-        A word for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "units",
+        Identifier for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "units",
         "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit",
         "round_trip", "unfinished".
     message : str
-        What is wrong, the number that says so, and what to do.
+        What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
-        Where it shows most, when it shows in some bursts: their positions in the data.
+        Positions in the data of the bursts that show it most, if only some do.
     """
 
     name: str
@@ -57,25 +57,31 @@ class Diagnostics:
     whitening_loss, median_loss : float
         Mean and median over bursts of tr G − log det G − k.
     sampling_floor : float
-        What sampling alone leaves of it, k(k+1)/2 divided by M − 1, on average.
+        The part that sampling alone explains, k(k+1)/2 divided by M − 1, on average.
     stretch : (float, float)
         5 % and 95 % quantiles of the factors by which the encoder stretches tangents: (1, 1) is an isometry.
     findings : tuple of Finding
         Reasons not to believe the fit, the most likely cause first; empty when there is none.
     restarts : tuple of str
-        What was wrong with each start that the solver gave up before this one.
-    round_trip : (float, float)
-        Median and largest error of burst means that went through encoder and decoder, as parts of the data's size.
-    sampling_stretch : (float, float)
+        What was wrong with each start that the solver abandoned before this one.
+    round_trip : (float, float) or None
+        Median and largest error of burst means that went through encoder and decoder, as fractions of the data's size.
+    sampling_stretch : (float, float) or None
         What `stretch` would be for a perfect encoder, by sampling alone.
-    gap : Gap
+    gap : Gap or None
         The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
         (d > k or d > 3).
-    losses, p_values, conditions, errors, trust : (N,)
+    losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean.
-    ids : (N,)
-        What the bursts are called.
+    ids : (N,) array
+        Ids of the bursts.
+
+    Examples
+    --------
+    >>> found = Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0), (Finding("scale", "all bursts are too large."),))
+    >>> found.warnings
+    ('all bursts are too large.',)
     """
 
     whitening_loss: float
@@ -98,12 +104,12 @@ class Diagnostics:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The findings in words."""
+        """Messages of the findings."""
         return tuple(finding.message for finding in self.findings)
 
     @property
     def suspects(self) -> NDArray[np.int64]:
-        """Bursts that sampling does not explain, the worst first."""
+        """Positions of bursts whose loss sampling does not explain, the worst first."""
         rows = np.flatnonzero(self.p_values < SUSPECT)
         return rows[np.argsort(-self.losses[rows], kind="stable")]
 
@@ -111,23 +117,49 @@ class Diagnostics:
         return self.ids[rows].tolist() if len(self.ids) else rows.tolist()
 
     def with_finding(self, finding: Finding) -> Diagnostics:
-        """The same with one more thing to say."""
+        """Return a copy with one more finding.
+
+        Parameters
+        ----------
+        finding : Finding
+
+        Returns
+        -------
+        Diagnostics
+        """
         return replace(self, findings=(*self.findings, finding))
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the arrays, as JSON has it."""
+        """Return everything but the arrays, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
         facts = {name: value for name, value in vars(self).items() if name not in (*self.ARRAYS, "ids")}
         gap = None if self.gap is None else vars(self.gap)
         return facts | {"findings": [vars(finding) for finding in self.findings], "gap": gap}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any], **arrays: Array) -> Diagnostics:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`.
+
+        Parameters
+        ----------
+        facts : dict
+            As `to_dict` returns it, or as a file of an earlier version has it.
+        **arrays : (N,) array
+            The maps, and ``ids``.
+
+        Returns
+        -------
+        Diagnostics
+        """
         findings = tuple(
             Finding(str(f["name"]), str(f["message"]), tuple(int(i) for i in f["bursts"])) for f in facts["findings"]
         )
         lists: dict[str, Any] = {name: tuple(facts[name]) for name in ("stretch", "restarts")}
-        # files of earlier versions have no such facts
+        # files of earlier versions do not have these
         gap = facts.get("gap")
         pairs = {name: facts.get(name) for name in ("round_trip", "sampling_stretch")}
         lists |= {name: None if pair is None else tuple(pair) for name, pair in pairs.items()}
@@ -138,7 +170,7 @@ class Diagnostics:
         return cls(**(facts | lists | arrays))
 
     def _facts(self) -> list[tuple[str, str]]:
-        """What is said of the fit, line by line: a word, and what stands beside it."""
+        """List the lines of the summary, each a name and a text."""
         facts = [
             (
                 "whitening loss",
@@ -174,7 +206,7 @@ class Diagnostics:
         return [*facts, ("note", UNKNOWABLE)]
 
     def verdict(self) -> list[tuple[str, str]]:
-        """The findings, or that there are none, as (word, sentence).
+        """Return the findings, or a statement that there are none, as pairs (name, sentence).
 
         Returns
         -------
@@ -194,8 +226,8 @@ class Diagnostics:
             what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
             facts.append(
                 (
-                    "not looked at",
-                    f"{len(self.losses)} bursts are too few to compare neighbours, as for {what}",
+                    "not checked",
+                    f"{len(self.losses)} bursts are too few to compare neighbours, which would show {what}",
                 )
             )
         return facts

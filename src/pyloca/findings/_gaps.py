@@ -18,14 +18,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Gap:
-    """A ball among the embedded bursts that has none of them in it.
+    """A ball between the embedded bursts that contains none of them.
 
     Attributes
     ----------
     centre : tuple of d float
     radius : float
     spacing : float
-        Median distance of a burst to its nearest neighbour (d = 1: to the next).
+        Median distance of a burst to its nearest neighbour (d = 1: to the next one).
     """
 
     centre: tuple[float, ...]
@@ -36,14 +36,22 @@ class Gap:
         at = ", ".join(f"{x:.3g}" for x in self.centre)
         return (
             f"nothing was measured within {self.radius:.3g} of ({at}), {self.radius / self.spacing:.0f} times the "
-            "usual spacing of bursts: there encoder and decoder guess"
+            "usual spacing of bursts: there encoder and decoder extrapolate"
         )
 
 
 def largest_gap(embedding: Array) -> Gap | None:
-    """The largest empty ball with its centre between bursts, if it is much wider than their spacing.
+    """Find the largest empty ball with its centre between bursts, if it is much wider than their spacing.
 
-    Largest empty balls are the circumscribed ones of Delaunay's simplices; in one dimension, intervals.
+    The largest empty balls are the circumscribed balls of Delaunay simplices; in one dimension, intervals.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+
+    Returns
+    -------
+    Gap or None
     """
     points = embedding[sample_rows(len(embedding), GAP_BURSTS)]
     d = points.shape[1]

@@ -1,4 +1,4 @@
-"""`judge`: all checks of an encoder and decoder on bursts, and what they say together."""
+"""`judge`: all checks of an encoder and decoder on bursts, summarized."""
 
 from __future__ import annotations
 
@@ -29,9 +29,28 @@ def judge(
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
 ) -> Diagnostics:
-    """Figures of the bursts `held_out` (None: of all); causes are looked for in all: training does not hide them.
+    """Judge an encoder and decoder by bursts.
 
     Everything is in the units of the networks, which are those of `statistics` and `bursts`.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    statistics : BurstStatistics
+    burst_std : float
+    held_out : (n,) array of int, optional
+        Positions of the bursts that the figures are about; None: all. Causes are looked for in all bursts, since
+        training does not hide them.
+    decoder : torch.nn.Module, optional
+        Needed for round-trip errors.
+    bursts : Bursts, optional
+        Raw bursts, for the checks that need them.
+    restarts : tuple of str, default=()
+        What was wrong with each start that the solver abandoned.
+
+    Returns
+    -------
+    Diagnostics
     """
     white = whitening(encoder, statistics, burst_std)
     rows = np.arange(len(statistics)) if held_out is None else held_out
@@ -58,6 +77,20 @@ def judge(
 
 
 def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Array:
-    """‖γ(ρ(μ_i)) − μ_i‖ as a part of the data's size (root mean square distance from its centre), (N,)."""
+    """Compute ‖γ(ρ(μ_i)) − μ_i‖ as a fraction of the data's size (root mean square distance from its centre).
+
+    Parameters
+    ----------
+    decoder : torch.nn.Module
+        γ.
+    means : (N, D) array
+        μ.
+    embedding : (N, d) array
+        ρ(μ).
+
+    Returns
+    -------
+    (N,) array
+    """
     size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
     return np.asarray(np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1) / size)

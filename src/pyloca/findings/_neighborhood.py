@@ -1,4 +1,4 @@
-"""What bursts say beside their neighbours, with or without a fit: do they belong to their places, and to one family?"""
+"""Comparison of bursts with their neighbours, with or without a fit."""
 
 from __future__ import annotations
 
@@ -39,9 +39,24 @@ Array = NDArray[np.float64]
 
 
 class Neighborhood:
-    """Bursts (a sample of them) beside their neighbours; `white` says how a fit sees them, if there is one.
+    """Bursts (a sample of them) compared with their neighbours.
 
-    Each question is answered by a `Finding`, or None when nothing is wrong.
+    Each check returns a `Finding`, or None when nothing is wrong.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    white : Whitening, optional
+        How white a fit made the bursts, if there is a fit.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        Positions of the bursts in the sample.
+    statistics : BurstStatistics
+        Of the sample.
+    graph : BurstGraph
+        Of the sample.
     """
 
     def __init__(self, statistics: BurstStatistics, white: Whitening | None = None) -> None:
@@ -59,23 +74,28 @@ class Neighborhood:
         return ~(self.lost[self.graph.heads] | self.lost[self.graph.tails])
 
     def unrelated(self) -> Finding | None:
-        """Shuffled bursts are like their neighbours no more than like any other."""
+        """Check for shuffled bursts, which are no more like their neighbours than like any other burst.
+
+        Returns
+        -------
+        Finding or None
+        """
         if len(self.rows) < SPARSE:
             return None
         random = np.random.RandomState(0)
         strangers = random.randint(len(self.rows), size=(2, len(self.graph.heads)))
         near, far = self._differences(self.graph.heads, self.graph.tails), self._differences(*strangers)
         if np.median(far) < max(STRANGE * self._sampled_difference(), LEAST_STRANGE):
-            return None  # all bursts are alike: shuffled or not, they say the same
+            return None  # all bursts are alike: shuffling would change nothing
         alike = float(np.mean(near < random.permutation(far)))
         if not ALIKE.passed(alike):
             return None
         return Finding(
             "unrelated",
             f"bursts are no more like their neighbours than like any other burst (more alike in {alike:.0%} of pairs; "
-            "50 % is chance): the clouds do not belong to the places they stand at. Check that the bursts were not "
-            "shuffled, that neighbours are near enough to be measured alike, and that no single points of them are far "
-            "off: a few such points give a burst a direction of their own.",
+            "50 % is chance): the clouds do not belong to their positions. Check that the bursts were not shuffled, "
+            "that neighbours are near enough to be measured alike, and that no single points are far off: a few such "
+            "points give a burst a direction of their own.",
         )
 
     def _differences(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
@@ -89,14 +109,14 @@ class Neighborhood:
         return (size - 2 * product(one, other)) / size
 
     def _sampled_difference(self) -> float:
-        """What two samples of one covariance differ by."""
+        """Compute how much two samples of one covariance differ."""
         spectra = self.statistics.spectra
         evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
         return float(np.median((1 + evenness) / (self.statistics.counts - 1)))
 
     @cached_property
     def _cosines(self) -> Array:
-        """Of the largest angle between the tangents at both ends of each edge."""
+        """Cosines of the largest angle between the tangents at both ends of each edge."""
         if self.statistics.n_features == self.statistics.intrinsic_dim:
             return np.ones(len(self.graph.heads))
         basis, _ = self.statistics.frames()
@@ -105,7 +125,7 @@ class Neighborhood:
 
     @cached_property
     def _loners(self) -> NDArray[np.bool_]:
-        """Bursts that are parallel to few of their neighbours. Where sheets cross, each has its own sheet."""
+        """Whether each burst is parallel to few of its neighbours; where sheets cross, it is so to its own sheet."""
         ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
         if n < SPARSE:
             return np.zeros(n, dtype=bool)
@@ -113,7 +133,12 @@ class Neighborhood:
         return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
 
     def crossing(self) -> Finding | None:
-        """Near readings with different tangents: two sheets that run through each other."""
+        """Check for near readings with different tangents: two sheets that run through each other.
+
+        Returns
+        -------
+        Finding or None
+        """
         if len(self.rows) < SPARSE:
             return None
         heads, tails = self.graph.heads, self.graph.tails
@@ -131,7 +156,7 @@ class Neighborhood:
             "crossing",
             f"sheets of the measurement cross: {share:.1%} of near neighbours, such as {self.all.listed(ends)}, have "
             "tangents more than 60° apart. One reading has two meanings there, and no encoder can be right on both. "
-            "Add a sensor that tells the sheets apart, or fit them one by one.",
+            "Add a sensor that tells the sheets apart, or fit them separately.",
             tuple(int(i) for i in where[:50]),
         )
 
@@ -144,7 +169,7 @@ class Neighborhood:
 
     @cached_property
     def _jumps(self) -> Array:
-        """How much, as a logarithm, all directions of a burst grow at once along each edge; 0 where some shrink."""
+        """Logarithm of the growth common to all directions of a burst along each edge; 0 where some shrink."""
         heads, tails = self.graph.heads, self.graph.tails
         basis, scale = self.statistics.frames()
         ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
@@ -158,7 +183,7 @@ class Neighborhood:
 
     @cached_property
     def giants(self) -> NDArray[np.bool_]:
-        """Bursts much larger or smaller than most neighbours, while those agree among each other."""
+        """Whether each burst is much larger or smaller than most neighbours, while these agree with each other."""
         heads, tails, n = self.graph.heads, self.graph.tails, len(self.rows)
         if n < FEW:
             return np.zeros(n, dtype=bool)
@@ -169,7 +194,12 @@ class Neighborhood:
         return np.asarray((jumping > 1 - LONELY) & (around < LONELY))
 
     def outliers(self) -> Finding | None:
-        """Bursts of another size than their neighbours, or many that are lost or turned, each alone among good ones."""
+        """Check for bursts unlike their neighbours in size, or many that are lost or turned, each among good ones.
+
+        Returns
+        -------
+        Finding or None
+        """
         wrong, giants = self.all_lost.copy(), self.rows[self.giants]
         wrong[self.rows[self._loners]] = True
         many = MANY_LOST.passed(wrong.mean()) and FEWEST <= wrong.sum() < MOST * len(wrong) and not self._clustered()
@@ -184,15 +214,19 @@ class Neighborhood:
             "outliers",
             f"{wrong.mean():.0%} of the bursts are outliers: far from white, or unlike all their neighbours, "
             f"such as {self.all.listed(worst[:5])}. Look at them (one point that is far off spoils a "
-            "burst), and fit again without them. If they are bursts that the fit has not seen, it may be another "
+            "burst), and fit again without them. If the fit has not seen these bursts, they may come from another "
             "instrument.",
             tuple(int(i) for i in worst),
         )
 
     def uneven_size(self) -> Finding | None:
-        """σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
+        """Check whether σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
 
         A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not.
+
+        Returns
+        -------
+        Finding or None
         """
         heads, tails, giants = self.graph.heads, self.graph.tails, self.giants
         sound = self._sound & ~giants[heads] & ~giants[tails]
@@ -205,6 +239,6 @@ class Neighborhood:
             "uneven_size",
             f"bursts are not of one size: between {share:.1%} of neighbours all directions grow at once, by a "
             f"factor of {np.exp(np.median(self._jumps[jump])):.2g} or more, as at {self.all.name_of(int(where[0]))}. σ "
-            "is not the same everywhere; fit the parts with equal σ one by one, or scale their clouds to one σ.",
+            "is not the same everywhere; fit the parts with equal σ separately, or scale their clouds to one σ.",
             tuple(int(i) for i in where[:50]),
         )

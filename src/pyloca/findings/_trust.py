@@ -20,18 +20,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrustScale:
-    """What is usual for points of held-out bursts.
+    """What is usual for points of held-out bursts: the reference of trust.
 
     A point is strange when decoding its embedding does not give it back (it lies off the manifold), or when it is
-    embedded far from all training bursts (extrapolation); its strangeness is the larger of both, in units of what is
-    usual. The trust in it is the part of held-out points that are at least as strange: uniform between 0 and 1 for
-    points of the same kind, and 1 / (n + 1), the least there is, for any that are not.
+    embedded far from all training bursts (extrapolation); its strangeness is the larger of the two, in units of what
+    is usual. The trust in a point is the fraction of held-out points that are at least as strange: uniform between 0
+    and 1 for points of the same kind, and 1 / (n + 1), the smallest possible value, for points unlike all of them.
 
     Attributes
     ----------
     round_trip, gap : float
-        Median round-trip error and distance to the nearest training burst, of held-out points.
-    scores : (n,)
+        Median round-trip error and median distance to the nearest training burst, of held-out points.
+    scores : (n,) array
         Their strangeness, ascending.
     """
 
@@ -43,7 +43,22 @@ class TrustScale:
     def calibrate(
         cls, encoder: nn.Module, decoder: nn.Module, held_out: Bursts | Array, training: Array, *, seed: int = 0
     ) -> TrustScale:
-        """Look at points of `held_out` bursts (or at these points (n, D)), `training` (N, d) being the embedding."""
+        """Measure what is usual for held-out points.
+
+        Parameters
+        ----------
+        encoder, decoder : torch.nn.Module
+        held_out : Bursts or (n, D) array
+            Bursts, of whose points a sample is taken; or points.
+        training : (N, d) array
+            Embedding of the training bursts.
+        seed : int, default=0
+            Of the sample.
+
+        Returns
+        -------
+        TrustScale
+        """
         points = _sample(held_out, seed)
         embedded = apply_rows(encoder, points, training.shape[1])
         errors, gaps = _round_trip(decoder, points, embedded), _gaps(training, embedded)
@@ -55,7 +70,21 @@ class TrustScale:
         return cls(round_trip, gap, np.sort(np.maximum(errors / round_trip, gaps / gap)))
 
     def trust(self, decoder: nn.Module, points: Array, embedded: Array, training: Array) -> Array:
-        """Trust in `points` (n, D) that were `embedded` at (n, d), shape (n,)."""
+        """Compute the trust in points.
+
+        Parameters
+        ----------
+        decoder : torch.nn.Module
+        points : (n, D) array
+        embedded : (n, d) array
+            The points after the encoder.
+        training : (N, d) array
+            Embedding of the training bursts.
+
+        Returns
+        -------
+        (n,) array
+        """
         errors, gaps = _round_trip(decoder, points, embedded), _gaps(training, embedded)
         score = np.maximum(errors / self.round_trip, gaps / self.gap)
         at_least = len(self.scores) - np.searchsorted(self.scores, score, side="left")

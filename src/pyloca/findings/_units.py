@@ -1,4 +1,4 @@
-"""Do the features come in units so different that the large ones drown what the small ones tell?"""
+"""A check for units so different that features with large values drown those with small ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ __all__ = ["uneven_units"]
 
 
 def uneven_units(bursts: Bursts, k: int) -> Finding | None:
-    """Whether bursts, seen to span `k` directions, look quite another way when every feature has one spread."""
+    """Check whether bursts that span `k` directions look quite different when every feature has unit spread.
+
+    Parameters
+    ----------
+    bursts : Bursts
+    k : int
+        Intrinsic dimension of the bursts as they are.
+
+    Returns
+    -------
+    Finding or None
+        "units", or None when nothing is wrong.
+    """
     sample = bursts[sample_rows(len(bursts), RECHECKED)]
     means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
     for rows, block in sample.blocks():
@@ -37,9 +49,9 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
         return None
     small, large = signal[np.argmin(spread[signal])], signal[np.argmax(spread[signal])]
     because = (
-        f"in them bursts span k = {k} directions, but {spanned} when every feature has one spread"
+        f"bursts span k = {k} directions in them, but {spanned} when every feature has unit spread"
         if spanned > k
-        else "the large ones drown directions that only the small ones tell"
+        else "the large ones drown directions that only the small ones show"
     )
     return Finding(
         "units",
@@ -50,6 +62,6 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
 
 
 def _ratio(spectra: BurstSpectra, last: int) -> float:
-    """Of the first eigenvalue to that of the last tangent."""
+    """Median ratio of the first eigenvalue to that of the last tangent."""
     tiny = np.finfo(float).tiny
     return float(np.median(spectra.values[:, 0] / np.maximum(spectra.values[:, last], tiny)))

@@ -26,21 +26,63 @@ Preconditioner = Callable[[Tensor], Tensor]
 
 
 class PushforwardKernel(Protocol):
-    """What a solver needs of a network: θ in, (values, pushed tangents) out, cotangents in, ∂/∂θ out."""
+    """What a solver needs of a network: θ in, (values, pushed tangents) out, cotangents in, ∂/∂θ out.
+
+    Attributes
+    ----------
+    theta : Tensor (p,)
+        All trained parameters, flat.
+    """
 
     theta: Tensor
 
     def load(self, theta: Tensor) -> None:
-        """Take the flat parameters `theta`."""
+        """Set the parameters of the network.
+
+        Parameters
+        ----------
+        theta : Tensor (p,)
+        """
 
     def forward(self, stack: Tensor) -> Tensor:
-        """(1 + k, n, D) → (1 + k, n, d)."""
+        """Push points and tangents through the network.
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+
+        Returns
+        -------
+        Tensor (1 + k, n, d)
+            It may be overwritten by the next call.
+        """
 
     def backward(self, cotangent: Tensor, grad: Tensor) -> None:
-        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+        """Add the gradient of Σ cotangent · output of the last `forward`.
+
+        Parameters
+        ----------
+        cotangent : Tensor (1 + k, n, d)
+        grad : Tensor (p,)
+            What the gradient is added to.
+        """
 
     def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner | None:
-        """An approximate inverse of the Gauss–Newton matrix of the residuals whose cotangents `rows` gives."""
+        """Approximate the inverse of a Gauss–Newton matrix.
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+        rows : callable
+            Takes the output (1 + k, n, d) to the cotangents (R, 1 + k, n, d) of R residuals per burst.
+        ridge : float
+            Added to the diagonal.
+
+        Returns
+        -------
+        callable or None
+            g ↦ M g, both of shape (p,).
+        """
 
 
 class MLPKernel:
@@ -48,6 +90,11 @@ class MLPKernel:
 
     Each layer's weights and bias lie together in θ as (n_out, n_in + 1), so that a row is all that enters a neuron.
     Inside, points are columns: such matrix products are a third faster than with points as rows.
+
+    Parameters
+    ----------
+    module : MLP
+        Its weights are the start; `load` writes to it.
     """
 
     def __init__(self, module: MLP) -> None:
@@ -62,7 +109,7 @@ class MLPKernel:
         self._shape: tuple[int, int] | None = None
 
     def _views(self, flat: Tensor) -> tuple[list[Tensor], Tensor | None]:
-        """Weights with the bias as last column, (n_out, n_in + 1) a layer, and the skip (n_out, n_in)."""
+        """View the weights as one (n_out, n_in + 1) matrix per layer, the bias last, and the skip (n_out, n_in)."""
         layers, start = [], 0
         for n_in, n_out in self._sizes:
             layers.append(flat[start : start + (n_in + 1) * n_out].view(n_out, n_in + 1))
@@ -71,7 +118,12 @@ class MLPKernel:
         return layers, skip
 
     def load(self, theta: Tensor) -> None:
-        """Take the flat parameters `theta` and write them into the module as well."""
+        """Set the flat parameters, in the module as well.
+
+        Parameters
+        ----------
+        theta : Tensor (p,)
+        """
         self.theta.copy_(theta)
         with torch.no_grad():
             for layer, weights in zip(self.module.linear_layers(), self._layers, strict=True):
@@ -81,7 +133,7 @@ class MLPKernel:
                 self.module.skip.weight.copy_(self._skip)
 
     def _allocate(self, slabs: int, n: int) -> None:
-        """Buffers for a stack of this shape. Fresh ones at each call would cost more page faults than arithmetic."""
+        """Allocate buffers for this shape. New ones in each call would cost more in page faults than arithmetic."""
         if self._shape == (slabs, n):
             return
         self._shape = (slabs, n)
@@ -92,7 +144,17 @@ class MLPKernel:
         self._slopes = [like.new_empty(width, n) for width in widths[:-1]]
 
     def forward(self, stack: Tensor) -> Tensor:
-        """(1 + k, n, D) → (1 + k, n, d). The result is overwritten by the next call."""
+        """Push points and tangents through the network.
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+
+        Returns
+        -------
+        Tensor (1 + k, n, d)
+            Overwritten by the next call.
+        """
         slabs, n, _ = stack.shape
         self._allocate(slabs, n)
         columns = self._columns = stack.reshape(slabs * n, -1).T  # (D, (1 + k) n)
@@ -109,7 +171,7 @@ class MLPKernel:
 
     def _activate(self, out: Tensor, slope: Tensor) -> None:
         value = out[:, 0]
-        if self.module.activation == "tanh":  # in place: the one that users run by the thousand
+        if self.module.activation == "tanh":  # in place: the default, so nearly every fit runs it
             torch.tanh(value, out=value)
             torch.mul(value, value, out=slope)
             torch.sub(1.0, slope, out=slope)
@@ -119,7 +181,14 @@ class MLPKernel:
         out[:, 1:] *= slope[:, None]
 
     def backward(self, cotangent: Tensor, grad: Tensor) -> None:
-        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+        """Add the gradient of Σ cotangent · output of the last `forward`.
+
+        Parameters
+        ----------
+        cotangent : Tensor (1 + k, n, d)
+        grad : Tensor (p,)
+            What the gradient is added to.
+        """
         layers, skip = self._views(grad)
         back = cotangent.permute(2, 0, 1).contiguous()  # (d, 1 + k, n)
         points = back.shape[1] * back.shape[2]
@@ -138,7 +207,7 @@ class MLPKernel:
                 back = below
 
     def _deactivate(self, back: Tensor, i: int) -> None:
-        """Cotangents of a layer's output → of its input before the activation, in place; (…, h, 1 + k, n)."""
+        """Turn cotangents of a layer's output into those before the activation, in place; (…, h, 1 + k, n)."""
         h, slope = self._values[i], self._slopes[i]
         bend = self._phi.bend(h[:, 0])
         if bend is None or h.shape[1] == 1:
@@ -153,11 +222,23 @@ class MLPKernel:
         back[..., 0, :] += turn
 
     def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner:
-        """Inverse Gauss–Newton blocks, one for the weights that enter each neuron.
+        """Invert the Gauss–Newton blocks of the weights that enter each neuron.
 
-        `rows` takes the output (1 + k, n, d) to cotangents (R, 1 + k, n, d) of R residuals a burst. `ridge` is added to
-        the diagonal, besides 10⁻³ of the layer's mean. Weights that enter one neuron fight each other most; blocks of
-        them cost next to nothing and take most of the ill-conditioning away (docs/algorithm.md has figures).
+        Weights that enter one neuron interact most; blocks of them cost next to nothing and remove most of the
+        ill-conditioning (docs/algorithm.md has figures).
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+        rows : callable
+            Takes the output (1 + k, n, d) to the cotangents (R, 1 + k, n, d) of R residuals per burst.
+        ridge : float
+            Added to the diagonal, besides 10⁻³ of the layer's mean.
+
+        Returns
+        -------
+        callable
+            g ↦ M g, both of shape (p,).
         """
         back = rows(self.forward(stack)).permute(0, 3, 1, 2).contiguous()  # (R, d, 1 + k, n)
         inverse: list[Tensor] = [torch.empty(0)] * len(self._layers)
@@ -191,10 +272,10 @@ class MLPKernel:
 
 
 def inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
-    """(Jᵀ J + damping)⁻¹ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large.
+    """Compute (Jᵀ J + damping)⁻¹ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large.
 
     A residual r of burst n depends on the weight from input i to neuron j by Σ_s back[r, j, s, n] inputs[i, s, n], so
-    JᵀJ needs of the residuals only Σ_r back[r, j, s, n] back[r, j, t, n]. Single precision is plenty for it.
+    JᵀJ needs of the residuals only Σ_r back[r, j, s, n] back[r, j, t, n]. Single precision is enough for it.
     """
     m, slabs, n = inputs.shape
     neurons = back.shape[1]
@@ -217,7 +298,7 @@ def inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
 
 
 def inverse(gram: Tensor, n: int, ridge: float) -> Tensor:
-    """(2/n gram + damping)⁻¹ of blocks (neurons, m, m), or of diagonals (neurons, m)."""
+    """Compute (2/n gram + damping)⁻¹ of blocks (neurons, m, m), or of diagonals (neurons, m)."""
     gram = gram.to(torch.float64)
     gram *= 2 / n
     small = gram.dim() == 3
@@ -227,7 +308,14 @@ def inverse(gram: Tensor, n: int, ridge: float) -> Tensor:
 
 
 def initialize(module: MLP, generator: torch.Generator) -> None:
-    """Weights for inputs and outputs of unit size: kinks spread over the data, a small output, no skip yet."""
+    """Draw weights for inputs and outputs of unit size: kinks spread over the data, a small output, a zero skip.
+
+    Parameters
+    ----------
+    module : MLP
+        Changed in place.
+    generator : torch.Generator
+    """
     with torch.no_grad():
         for i, layer in enumerate(module.linear_layers()):
             draw(layer, generator, last=i == len(module.layers) - 1)
@@ -236,7 +324,7 @@ def initialize(module: MLP, generator: torch.Generator) -> None:
 
 
 def draw(layer: nn.Linear, generator: torch.Generator, *, last: bool) -> None:
-    """Initial weights of one layer; the `last` one has a small output."""
+    """Draw initial weights of one layer; the `last` one has a small output."""
     gain = 0.1 if last else 1.0
     shape = layer.weight.shape
     layer.weight.copy_(torch.randn(shape, generator=generator) * gain / math.sqrt(layer.in_features))

@@ -1,4 +1,4 @@
-"""The layers of any module whose weights enter neurons: what goes into them, and the cotangents that come back.
+"""The linear and convolutional layers of any module: their inputs, and the cotangents of their outputs.
 
 A hook on each layer records its input and adds a zero ε to its output. Reverse mode with respect to ε then gives the
 cotangent of that output, whatever the module does with it.
@@ -21,7 +21,7 @@ __all__ = ["Call", "Layer", "Trace", "find_layers"]
 
 @dataclass(frozen=True)
 class Layer:
-    """An `nn.Linear` or a convolution: a row of its weight, and its bias, are all that enters one neuron."""
+    """An `nn.Linear` or a convolution: a row of its weight and an entry of its bias are all that enters one neuron."""
 
     module: nn.Linear | nn.Conv1d | nn.Conv2d
     weight: Tensor
@@ -33,7 +33,7 @@ class Layer:
         return 0 if isinstance(self.module, nn.Linear) else 2 + len(self.module.kernel_size)
 
     def inputs(self, x: Tensor) -> Tensor:
-        """(n, …) → (n, T, m): what a row of the weight is multiplied with, at T places; for a convolution, patches."""
+        """Reshape (n, …) → (n, T, m): the factors of a row of the weight at T places; for a convolution, patches."""
         layer = self.module
         if isinstance(layer, nn.Linear):
             return x.reshape(len(x), -1, x.shape[-1])
@@ -45,14 +45,14 @@ class Layer:
         return functional.unfold(image, kernel, dilation, 0, stride).transpose(1, 2)
 
     def outputs(self, y: Tensor) -> Tensor:
-        """(n, …), shaped as the layer's output → (n, T, neurons)."""
+        """Reshape the layer's output (n, …) → (n, T, neurons)."""
         return (
             y.reshape(len(y), -1, y.shape[-1]) if isinstance(self.module, nn.Linear) else y.flatten(2).transpose(1, 2)
         )
 
 
 def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[int]:
-    """Zeros before and after, last axis first, as `torch.nn.functional.pad` has it."""
+    """Return the zeros before and after each axis, last axis first, as `torch.nn.functional.pad` expects."""
     if not isinstance(layer.padding, str):
         return [size for axis in reversed(layer.padding) for size in (axis, axis)]
     if layer.padding == "valid":
@@ -62,7 +62,7 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[int]:
 
 
 def find_layers(module: nn.Module) -> dict[nn.Module, Layer]:
-    """The layers in `module` that have neurons and train their weights."""
+    """Find the layers in `module` that have neurons and train their weights."""
     trained = {id(p) for p in module.parameters() if p.requires_grad}
     found: dict[nn.Module, Layer] = {}
     for part in module.modules():
@@ -70,7 +70,7 @@ def find_layers(module: nn.Module) -> dict[nn.Module, Layer]:
             continue
         if not isinstance(part, nn.Linear) and (part.groups > 1 or part.padding_mode != "zeros"):
             continue
-        # a weight that a parametrization computes is no parameter, so a row of it is not a block of θ
+        # a weight that a parametrization computes is not a parameter, so a row of it is not a block of θ
         if id(part.weight) in trained:
             bias = part.bias if part.bias is not None and id(part.bias) in trained else None
             found[part] = Layer(part, part.weight, bias)
@@ -101,7 +101,7 @@ class Trace:
             call.inputs = torch.stack([inputs[i] for _, inputs in slabs]).detach()
 
     def _run(self, module: nn.Module, axis: int, points: Tensor, zero: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The module's output and the inputs of its layers. `zero` has the tangent 1: it carries the tangent of ε."""
+        """Return the output and the inputs of the layers. `zero` has the tangent 1: it carries the tangent of ε."""
         recorded: list[Tensor] = []
 
         def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
@@ -115,13 +115,13 @@ class Trace:
             return module(points), recorded
 
     def _allocate(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        """Make the ε of this call; under `torch.func` nothing that requires a gradient can be made."""
+        """Create the ε of this call; under `torch.func` no tensor that requires a gradient can be created."""
         if self._fits(module, args, kwargs):
             eps = torch.zeros(self._shape[0], *output.shape, dtype=output.dtype, device=output.device)
             self.calls.append(Call(self._layers[module], eps.requires_grad_()))
 
     def _fits(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a layer is called with one input per burst. If it is not, its weights are left to their diagonal."""
+        """Whether a layer is called with one input per burst. If not, its weights only get a diagonal."""
         x, axes = _input(args, kwargs), self._layers[module].axes
         return x.dim() > 1 and len(x) == self._shape[1] and axes in (0, x.dim())
 

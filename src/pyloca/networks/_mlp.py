@@ -17,7 +17,7 @@ LEAK = 0.01  # slope of leaky ReLU below zero, PyTorch's default
 
 @dataclass(frozen=True)
 class Activation:
-    """φ with what its derivatives need, each from the value h = φ(u) alone.
+    """An activation φ and its derivatives, each computed from the value h = φ(u) alone.
 
     `slope` is φ′ and `bend` is φ″/φ′, so that a pushed tangent φ′·t is differentiated without keeping t itself.
     """
@@ -44,14 +44,27 @@ class MLP(nn.Module):
     Parameters
     ----------
     n_in, n_out : int
+        Widths of input and output.
     hidden_layers : sequence of int
-    activation : str
+        Widths of the hidden layers.
+    activation : str, default="tanh"
         One of `ACTIVATIONS`.
-    skip : bool
+    skip : bool, default=False
         Add a linear map from input to output (the fast solver's encoder and decoder).
-    linear_tail : bool
+    linear_tail : bool, default=False
         Two linear layers at the end, as in the appendix of the paper: "an activation function after each layer, except
         for the last two".
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a width is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> MLP(3, (8, 8), 2)(torch.zeros(5, 3)).shape
+    torch.Size([5, 2])
     """
 
     def __init__(
@@ -76,14 +89,27 @@ class MLP(nn.Module):
         self.skip = nn.Linear(n_in, n_out, bias=False) if skip else None
 
     def linear_layers(self) -> list[nn.Linear]:
-        """The layers from input to output, without skip and tail."""
+        """List the layers from input to output, without skip and tail.
+
+        Returns
+        -------
+        list of torch.nn.Linear
+        """
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, x: Tensor) -> Tensor:
-        """(…, n_in) → (…, n_out).
+        """Apply the network.
 
-        Points are columns inside: a matrix product then treats all of them alike, where as rows of odd length every
+        Points are columns inside: a matrix product then treats all of them alike, whereas of rows of odd length every
         other one is rounded differently.
+
+        Parameters
+        ----------
+        x : Tensor (…, n_in)
+
+        Returns
+        -------
+        Tensor (…, n_out)
         """
         phi = ACTIVATIONS[self.activation].value
         columns = x.reshape(-1, x.shape[-1]).T  # (n_in, n)

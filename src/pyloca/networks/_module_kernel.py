@@ -17,12 +17,22 @@ from pyloca.networks._pushforward import pushforward
 
 __all__ = ["ModuleKernel", "make_kernel", "weights_without_blocks"]
 
-# Random signs per diagonal. Its entries are then off by a third, which L-BFGS makes up for.
+# Random signs per diagonal. Its entries are then off by a third, which L-BFGS compensates.
 DRAWS = 16
 
 
 def make_kernel(module: nn.Module) -> PushforwardKernel:
-    """The hand-written kernel for our own MLP, `torch.func` for any other module."""
+    """Choose the hand-written kernel for our own MLP, `torch.func` for any other module.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps (n, D) to (n, d).
+
+    Returns
+    -------
+    PushforwardKernel
+    """
     return MLPKernel(module) if isinstance(module, MLP) and _by_hand(module) else ModuleKernel(module)
 
 
@@ -31,10 +41,20 @@ def _by_hand(module: nn.Module) -> bool:
 
 
 def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
-    """The weight matrices that have no neurons to speak of, and their part of all weights; "" when there are none.
+    """Describe the weight matrices that do not belong to linear or convolutional layers, for a warning.
 
-    `points` (n, D) show which layers are called. Large blocks are not meant: there the built-in network has a diagonal
-    as well.
+    Blocks that are too large are not meant: for these the built-in network has a diagonal as well.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    points : Tensor (n, D)
+        Any points; they show which layers are called.
+
+    Returns
+    -------
+    str
+        Their kinds and their share of all weights; "" when there are none.
     """
     if _by_hand(module):
         return ""
@@ -57,9 +77,18 @@ def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
 
 
 class ModuleKernel:
-    """The same for any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`.
+    """The kernel of any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`.
 
     θ has the trained parameters in the order of `module.parameters()`, and these become views of it.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+
+    Raises
+    ------
+    ValueError
+        If the module has no parameters to train.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -78,11 +107,25 @@ class ModuleKernel:
         self._signs = torch.Generator().manual_seed(0)
 
     def load(self, theta: Tensor) -> None:
-        """Take the flat parameters `theta`."""
+        """Set the flat parameters.
+
+        Parameters
+        ----------
+        theta : Tensor (p,)
+        """
         self.theta.copy_(theta)
 
     def forward(self, stack: Tensor) -> Tensor:
-        """(1 + k, n, D) → (1 + k, n, d)."""
+        """Push points and tangents through the module.
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+
+        Returns
+        -------
+        Tensor (1 + k, n, d)
+        """
         if len(stack) == 1:
             self._output = self.module(stack[0])[None]
         else:
@@ -91,15 +134,35 @@ class ModuleKernel:
         return self._output.detach()
 
     def backward(self, cotangent: Tensor, grad: Tensor) -> None:
-        """Add to `grad` the gradient of Σ cotangent · output of the last `forward`."""
+        """Add the gradient of Σ cotangent · output of the last `forward`.
+
+        Parameters
+        ----------
+        cotangent : Tensor (1 + k, n, d)
+        grad : Tensor (p,)
+            What the gradient is added to.
+        """
         parts = torch.autograd.grad(self._output, self._parameters, cotangent, allow_unused=True)
         flat = [torch.zeros_like(p) if g is None else g for g, p in zip(parts, self._parameters, strict=True)]
         grad += parameters_to_vector(flat)
 
     def preconditioner(self, stack: Tensor, rows: Callable[[Tensor], Tensor], ridge: float) -> Preconditioner:
-        """Inverse Gauss–Newton blocks of the neurons in linear layers and convolutions, a diagonal for the rest.
+        """Invert Gauss–Newton blocks of the neurons in linear layers and convolutions, and a diagonal for the rest.
 
-        As `MLPKernel.preconditioner`. Layers whose outputs are added are one layer, as the skip is there.
+        Layers whose outputs are added count as one layer, as the skip does in `MLPKernel.preconditioner`.
+
+        Parameters
+        ----------
+        stack : Tensor (1 + k, n, D)
+        rows : callable
+            Takes the output (1 + k, n, d) to the cotangents (R, 1 + k, n, d) of R residuals per burst.
+        ridge : float
+            Added to the diagonal, besides 10⁻³ of the layer's mean.
+
+        Returns
+        -------
+        callable
+            g ↦ M g, both of shape (p,).
         """
         n = stack.shape[1]
         trace = Trace(self.module, self._layers, stack)
@@ -123,12 +186,12 @@ class ModuleKernel:
         return apply
 
     def _places(self, layer: Layer) -> Tensor:
-        """Where the weights that enter each neuron lie in θ, (neurons, m)."""
+        """Positions in θ of the weights that enter each neuron, (neurons, m)."""
         weight = self._position[layer.weight].flatten(1)
         return weight if layer.bias is None else torch.cat([weight, self._position[layer.bias][:, None]], dim=1)
 
     def _squares(self, parameters: list[nn.Parameter], output: Tensor, cotangents: Tensor) -> list[Tensor]:
-        """Σ (∂ residual/∂θ)² over residuals and bursts: the mean square of their sum under random signs."""
+        """Estimate Σ (∂ residual/∂θ)² over residuals and bursts by the mean square of their sum under random signs."""
         totals = [torch.zeros_like(p) for p in parameters]
         for _ in range(DRAWS if parameters else 0):
             signs = torch.randint(0, 2, cotangents.shape[::2][:2], generator=self._signs)  # (R, n)
@@ -169,7 +232,7 @@ class Neurons:
 
 
 def _neurons(trace: Trace, cotangents: Tensor) -> list[Neurons]:
-    """All that is known of each weight matrix, from one backward pass per residual."""
+    """Collect inputs and cotangents of each weight matrix, with one backward pass per residual."""
     if not trace.calls:
         return []
     found: dict[Tensor, Neurons] = {}
@@ -185,7 +248,7 @@ def _neurons(trace: Trace, cotangents: Tensor) -> list[Neurons]:
 
 
 def _added(found: list[Neurons]) -> list[list[Neurons]]:
-    """Layers put together whose outputs are added: to them the same cotangents come back."""
+    """Group layers whose outputs are added: they receive the same cotangents."""
     groups: list[list[Neurons]] = []
     for neurons in found:
         for group in groups:
@@ -201,7 +264,7 @@ def _added(found: list[Neurons]) -> list[list[Neurons]]:
 
 
 def _gram(group: list[Neurons]) -> Tensor:
-    """JᵀJ for each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large; in single precision."""
+    """Compute JᵀJ of each neuron, (neurons, m, m), or its diagonal (neurons, m) when m is large, in float32."""
     m, first = sum(neurons.width for neurons in group), group[0]
     count, n, residuals = len(first.layer.weight), first.back[0].shape[2], len(first.back[0])
     small = m <= _kernel.MAX_BLOCK

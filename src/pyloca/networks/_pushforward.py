@@ -9,9 +9,23 @@ __all__ = ["pushforward"]
 
 
 def pushforward(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Tensor, Tensor]:
-    """ρ(y) (n, d) and the tangents A J_ρ(y)ᵀ (n, k, d), of points (n, D) and tangents (n, k, D).
+    """Compute ρ(y) and the pushed tangents A J_ρ(y)ᵀ.
 
     Differentiable in the parameters of `module`, so reverse mode runs over this.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        ρ.
+    points : Tensor (n, D)
+        y.
+    tangents : Tensor (n, k, D)
+        A.
+
+    Returns
+    -------
+    values : Tensor (n, d)
+    pushed : Tensor (n, k, d)
     """
     values, pushed = [], []
     for axis in range(tangents.shape[1]):

@@ -14,10 +14,21 @@ BLOCK = 12 * TILE  # rows at a time: few enough for the cache
 
 
 def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
-    """Run `module` on rows (…, a) → (…, n_out), block by block.
+    """Run a module on rows, block by block.
 
-    Every block is made of whole tiles, whatever the last is filled up with: a matrix product rounds the rows of a
-    broken tile differently, and a point's coordinates must not depend on its company.
+    Every block consists of whole tiles, the last one being padded: a matrix product rounds the rows of an incomplete
+    tile differently, and the coordinates of a point must not depend on the other points in the batch.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    points : (…, a) array
+    n_out : int
+        Width of the output.
+
+    Returns
+    -------
+    (…, n_out) array
     """
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype
@@ -32,9 +43,20 @@ def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> ND
 
 
 def jacobian_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
-    """∂ module / ∂ input at rows (…, a) → (…, n_out, a), block by block.
+    """Compute ∂ module / ∂ input at rows, block by block.
 
-    Rows do not influence each other, so the gradient of the sum over rows of one output has them all.
+    Rows do not influence each other, so the gradient of the sum over rows of one output contains all of them.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    points : (…, a) array
+    n_out : int
+        Width of the output.
+
+    Returns
+    -------
+    (…, n_out, a) array
     """
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype

@@ -11,7 +11,14 @@ __all__ = ["Standardized", "in_units"]
 
 
 class Standardized(nn.Module):
-    """y ↦ out_shift + out_scale · network((y − in_shift) / in_scale); scales are one number or one per feature."""
+    """The map y ↦ out_shift + out_scale · network((y − in_shift) / in_scale).
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    in_shift, in_scale, out_shift, out_scale : float or array
+        One number, or one per feature.
+    """
 
     in_shift: Tensor
     in_scale: Tensor
@@ -37,11 +44,31 @@ class Standardized(nn.Module):
             self.register_buffer(name, torch.tensor(np.asarray(value, dtype=np.float64)))
 
     def forward(self, y: Tensor) -> Tensor:
-        """(n, n_in) → (n, n_out)."""
+        """Apply the network between its scalings.
+
+        Parameters
+        ----------
+        y : Tensor (n, n_in)
+
+        Returns
+        -------
+        Tensor (n, n_out)
+        """
         return self.out_shift + self.out_scale * self.network((y - self.in_shift) / self.in_scale)
 
     def moved(self, in_shift: NDArray[np.float64] | float, out_shift: NDArray[np.float64] | float) -> Standardized:
-        """The same network for inputs and outputs about another origin."""
+        """Move the origins of inputs and outputs.
+
+        Parameters
+        ----------
+        in_shift, out_shift : float or array
+            Added to the shifts.
+
+        Returns
+        -------
+        Standardized
+            With the same network.
+        """
         ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
         return Standardized(self.network, ends[0] + in_shift, ends[1], ends[2] + out_shift, ends[3])
 
@@ -49,7 +76,19 @@ class Standardized(nn.Module):
 def in_units(
     network: nn.Module, *, in_scale: NDArray[np.float64] | None = None, out_scale: NDArray[np.float64] | None = None
 ) -> nn.Module:
-    """`network` for inputs or outputs in the user's units, each divided by its scale on the inside; None: as it is."""
+    """Wrap a network so that its inputs or outputs are in the user's units.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    in_scale, out_scale : (n,) array, optional
+        Divisors of the features inside; None leaves them alone.
+
+    Returns
+    -------
+    torch.nn.Module
+        `network` itself if both are None.
+    """
     if in_scale is None and out_scale is None:
         return network
     ends = (0.0, 1.0 if in_scale is None else in_scale, 0.0, 1.0 if out_scale is None else out_scale)

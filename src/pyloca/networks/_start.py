@@ -1,4 +1,4 @@
-"""Where the training of a module of the user's own starts."""
+"""Initial weights of a user's own module."""
 
 from __future__ import annotations
 
@@ -13,16 +13,28 @@ from pyloca.networks._layers import Trace, find_layers
 
 __all__ = ["is_untouched", "start_like_ours"]
 
-FEWEST = 100  # weights below which nobody can tell
-CHANCE = 1e-6  # how often weights that PyTorch has just drawn are taken for somebody's work
+FEWEST = 100  # with fewer weights the test says nothing
+CHANCE = 1e-6  # how often weights freshly drawn by PyTorch are taken for ones that somebody set
 
 
 def start_like_ours(module: nn.Module, points: Tensor, generator: torch.Generator) -> bool:
-    """Draw the linear layers of an untouched module as `initialize` does; False when there is nothing to draw.
+    """Draw the linear layers of an untouched module as `initialize` does.
 
-    `points` (n, D) show in which order the layers are called. PyTorch's own draw leaves all but the first layer almost
-    linear over the data, and training does not make up for that (docs/algorithm.md, "Your own network"). Weights that
-    somebody has set are kept, however they came about.
+    PyTorch's own draw leaves all but the first layer almost linear over the data, and training does not make up for
+    that (docs/algorithm.md, "Your own network"). Weights that somebody has set are kept.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place.
+    points : Tensor (n, D)
+        Any points; they show in which order the layers are called.
+    generator : torch.Generator
+
+    Returns
+    -------
+    bool
+        Whether any weights were drawn.
     """
     if not is_untouched(module):
         return False
@@ -37,8 +49,8 @@ def start_like_ours(module: nn.Module, points: Tensor, generator: torch.Generato
 def is_untouched(module: nn.Module) -> bool:
     """Whether all linear layers look as `torch.nn.Linear` draws them: uniform between ±1/√n_in, weights and biases.
 
-    Training from such a draw, or any other way to set weights, takes some of them beyond these limits or bends the
-    distribution. A frozen layer, a parametrized one, or too few weights to tell, and the module counts as touched.
+    Training from such a draw, or setting weights in any other way, takes some of them beyond these limits or changes
+    the distribution. With a frozen or parametrized layer, or too few weights to tell, the module counts as touched.
     """
     weights, biases = [], []
     for layer in module.modules():

@@ -1,4 +1,4 @@
-"""How encoder and decoder are found: one file per solver, one interface."""
+"""Training of encoder and decoder: one file per solver, one interface."""
 
 from collections.abc import Callable
 

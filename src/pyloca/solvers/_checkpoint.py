@@ -1,4 +1,4 @@
-"""The state of a training in one file: an interrupted fit goes on from there."""
+"""The state of a training in one file, from which an interrupted fit resumes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pyloca.errors import ModelFileError
 __all__ = ["CheckpointFile", "State"]
 
 FORMAT, VERSION = "pyloca-checkpoint", 2
-EVERY = 5.0  # seconds between two writes; what lies between is written when the fit is interrupted
-SAME = 1e-9  # relative difference up to which two settings are one, such as an estimated σ
+EVERY = 5.0  # seconds between two writes; states in between are written when the fit is interrupted
+SAME = 1e-9  # relative difference up to which two settings are equal, such as an estimated σ
 DATA = "data"  # the fact that is a digest of the data
 
 Record = dict[str, Any]
@@ -27,15 +27,22 @@ Record = dict[str, Any]
 
 @dataclass
 class State:
-    """All that a training needs to go on. Each solver has its own, whose fields are what a checkpoint holds.
+    """All that a training needs to resume. Each solver has its own, whose fields are what a checkpoint holds.
 
     Fields are numbers, strings and tuples of them, which go into the JSON header of a safetensors file, and tensors and
-    dicts of tensors, which are the tensors of that file. Each has a default, of the type that it will be read as.
+    dicts of tensors, which are the tensors of that file. Each has a default of the type that it is read as.
     """
 
 
 class CheckpointFile:
-    """The latest state of one training, told from that of another by `facts` of its data and settings."""
+    """The latest state of one training.
+
+    Parameters
+    ----------
+    path : Path
+    facts : dict
+        Data and settings of the training, ready for JSON; a file with other facts belongs to another training.
+    """
 
     def __init__(self, path: Path, facts: dict[str, Any]) -> None:
         self.path = path
@@ -44,7 +51,17 @@ class CheckpointFile:
         self._written = time.monotonic()
 
     def read(self, state: State) -> list[Record] | None:
-        """Read the file into `state`; its history, None when there is no file.
+        """Read the file.
+
+        Parameters
+        ----------
+        state : State
+            Filled in.
+
+        Returns
+        -------
+        list of dict or None
+            The history; None when there is no file.
 
         Raises
         ------
@@ -78,13 +95,20 @@ class CheckpointFile:
         return history
 
     def keep(self, state: State, history: list[Record]) -> None:
-        """Take note of a state that nobody changes any more; it is written now and then, and by `write`."""
+        """Keep a state; it is written every few seconds, and by `write`.
+
+        Parameters
+        ----------
+        state : State
+            Must not change afterwards.
+        history : list of dict
+        """
         self._latest = (state, list(history))
         if time.monotonic() - self._written >= EVERY:
             self.write()
 
     def write(self) -> None:
-        """Write what was noted since the last time, whole or not at all."""
+        """Write the latest state, if it is not written yet, atomically."""
         if self._latest is None:
             return
         state, history = self._latest
@@ -104,7 +128,7 @@ class CheckpointFile:
             else:
                 what = f"it was written for another fit: {name} was {was} and is {now}."
             raise ModelFileError(
-                f"{self.path}: {what} Go on with the same data and settings, or delete the file to start again."
+                f"{self.path}: {what} Resume with the same data and settings, or delete the file to start again."
             )
 
     def _foreign(self, error: Exception) -> ModelFileError:
@@ -112,7 +136,7 @@ class CheckpointFile:
 
 
 def _split(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The fields of `state` for a JSON header, and its tensors by name."""
+    """Split a state into the fields for a JSON header, and its tensors by name."""
     values: dict[str, Any] = {}
     tensors: dict[str, Tensor] = {}
     for field in fields(state):
@@ -123,12 +147,12 @@ def _split(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors |= {f"{field.name}.{key}": tensor for key, tensor in value.items()}
         else:
             values[field.name] = value
-    # copies: the latest weights may be the best, and the format has no two names for one memory
+    # copies: the latest weights may also be the best, and the format does not allow shared memory
     return values, {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
 
 
 def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """The reverse of `_split`, into a state whose fields have the right types already."""
+    """Invert `_split`, into a state whose fields already have the right types."""
     for field in fields(state):
         name, old = field.name, getattr(state, field.name)
         new: Any

@@ -1,6 +1,6 @@
-"""How the fast solver trains one network: L-BFGS, preconditioned by Gauss–Newton, watched on held-out bursts.
+"""How the fast solver trains one network: L-BFGS, preconditioned by Gauss–Newton, validated on held-out bursts.
 
-The weight decay begins strong and is lowered stage by stage, as long as the held-out bursts gain by it; weights are
+The weight decay starts strong and is lowered stage by stage, as long as the held-out score improves; weights are
 averaged over the latest iterations where that does no harm.
 """
 
@@ -27,11 +27,11 @@ __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forwar
 FIT_ITERATIONS = 200
 FIT_DECAY = 1e-3
 FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
-SEGMENT = 50  # iterations between two looks at the held-out bursts
-TAIL = 25  # of these the last, whose mean is looked at
+SEGMENT = 50  # iterations between two checks on the held-out bursts
+TAIL = 25  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
-PATIENCE = 1  # such looks without gain end a stage
-STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then sees all
+PATIENCE = 1  # checks without gain that end a stage
+STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then uses all
 FINISH_ITERATIONS = 100
 PROBES = 450  # bursts that shape the preconditioner
 CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
@@ -41,10 +41,10 @@ Cotangents = Callable[[Tensor], Tensor]  # of the residuals whose Gauss–Newton
 
 
 class Score(NamedTuple):
-    """How good a network is on the held-out bursts: the less, the better."""
+    """How good a network is on the held-out bursts: lower is better."""
 
     value: float
-    many_lost: bool = False  # whether there are many bursts that `value` counts as merely bad, however bad they are
+    many_lost: bool = False  # whether many bursts are beyond the cap at which `value` counts them
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Task:
 
 @dataclass
 class Progress(State):
-    """How far the network in training is. The memory of L-BFGS and the random generators are not kept."""
+    """Progress of the network in training. The memory of L-BFGS and the random generators are not kept."""
 
     stage: str = ""  # the task's name; "" before the first
     iteration: int = 0  # over all tasks
@@ -75,14 +75,14 @@ class Progress(State):
     best_theta: Tensor = field(default_factory=partial(torch.empty, 0))
     best_score: float = np.inf
     best_decay: float = 0.0
-    decay_index: int = 0  # which of the task's decays it is at
+    decay_index: int = 0  # which of the task's decays is in use
     score_before: float = np.inf  # the best score when this decay began
 
 
 class Descent:
-    """Trains networks one after the other within one budget of iterations, reporting to one monitor.
+    """Train networks one after the other within one budget of iterations, reporting to one monitor.
 
-    `state` is kept up to date and is what the monitor puts into a checkpoint; a solver may have more in it.
+    `state` is kept up to date and is what the monitor writes to a checkpoint; a solver may add fields to it.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Descent:
         self.random, self.generator = random, generator
 
     def fit(self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, cotangents: Cotangents) -> None:
-        """A least-squares start: at a fixed decay to find its size, then at one in proportion to it."""
+        """Fit by least squares to start with: at a fixed decay to find the loss, then at one proportional to it."""
         decay, theta = FIT_DECAY, kernel.theta.clone()
         for _ in range(2):
             optimizer = LBFGS(Evaluation(kernel, stack, loss, decay), theta)
@@ -114,9 +114,9 @@ class Descent:
             decay = FIT_DECAY_RATIO * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
     def descend(self, task: Task, *, resumed: bool = False) -> None:
-        """Lower the weight decay stage by stage while the held-out score gains; leave the best weights in place.
+        """Lower the weight decay stage by stage while the held-out score improves; leave the best weights in place.
 
-        From the network's weights, or from where the state is if that was read from a checkpoint of this task.
+        Starts from the network's weights, or from the state if it was read from a checkpoint of this task.
         """
         if not resumed:
             self._begin(task)
@@ -155,12 +155,12 @@ class Descent:
         at.best_decay, at.decay_index = 0.0, 0
 
     def subset(self, n: int) -> Tensor:
-        """The rows of n that stages run on."""
+        """Choose the rows of n that stages run on."""
         rows = np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
         return torch.from_numpy(rows)
 
     def _finish(self, task: Task, theta: Tensor, decay: float) -> Tensor:
-        """A last stage on all bursts, from the best of the subset."""
+        """Run a last stage on all bursts, from the best weights of the subset."""
         loss = task.loss(torch.arange(task.train.shape[1]))
         optimizer = LBFGS(Evaluation(task.kernel, task.train, loss, decay), theta)
         best_score, best_theta = np.inf, theta
@@ -208,7 +208,7 @@ class Descent:
         optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), cotangents, 2 * decay)
 
     def _run(self, optimizer: LBFGS, iterations: int) -> bool:
-        """Iterate; False when the optimizer can go no lower."""
+        """Iterate; return False when the optimizer cannot go lower."""
         self.tail = deque([optimizer.theta], maxlen=TAIL)
         for _ in range(min(iterations, self.budget - self.state.iteration)):
             self.state.iteration += 1
@@ -219,10 +219,10 @@ class Descent:
         return True
 
     def _candidate(self, task: Task, theta: Tensor) -> tuple[Tensor, Score]:
-        """θ or the mean of the latest, and its score: the mean unless that is worse.
+        """Return the mean of the latest iterates, or θ if the mean is worse, with its score.
 
-        Iterates swing about in the long waves of the embedding, which the loss hardly feels but distances do; their
-        mean does not (docs/algorithm.md has figures).
+        Iterates oscillate in the long waves of the embedding, which hardly change the loss but do change distances;
+        their mean does not (docs/algorithm.md has figures).
         """
         mean = torch.stack(list(self.tail)).mean(dim=0)
         score, mean_score = self._score(task, theta), self._score(task, mean)
@@ -256,7 +256,7 @@ class Evaluation:
 
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
-    """The network's output for a whole stack, (1 + k, n, ·), in chunks."""
+    """Compute the network's output for a whole stack, (1 + k, n, ·), in chunks."""
     parts = [
         kernel.forward(stack[:, start : start + CHUNK].contiguous()).clone()
         for start in range(0, stack.shape[1], CHUNK)

@@ -1,10 +1,11 @@
 """The fast solver: seconds, no learning rate, no collapsed or folded run.
 
 1. *Fit* the encoder to positions and frames of the alignment, smoothly.
-2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as held-out bursts gain by it. An
-   encoder that comes out folded or collapsed is given up, and another alignment tried.
+2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as the held-out score improves. An
+   encoder that comes out folded or collapsed is abandoned, and another alignment is tried.
 3. *Decode*: the same for the decoder, on values and tangents.
-On `BurstStatistics` alone; `_descent` has the optimisation.
+
+It needs only `BurstStatistics`; `_descent` has the optimisation.
 """
 
 from __future__ import annotations
@@ -32,44 +33,59 @@ from pyloca.thresholds import MANY_APART
 
 __all__ = ["FastState", "solve_fast"]
 
-WHITEN, DECODE = "whiten", "decode"  # the stages that a checkpoint may be at
-MAX_ITER = 2000  # over all stages; noise-free data would go on improving for ever
+WHITEN, DECODE = "whiten", "decode"  # the stages in which a checkpoint is written
+MAX_ITER = 2000  # over all stages; noise-free data would go on improving forever
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
-# Weight decay as a multiple of the held-out loss: so it vanishes by itself on noise-free data and stays put at the
-# sampling floor of noisy data. Lowered stage by stage while that pays.
+# Weight decay as a multiple of the held-out loss: it vanishes by itself on noise-free data and stays at the sampling
+# floor of noisy data. Lowered stage by stage while that helps.
 DECAY_RATIOS = (3e-2, 3e-4, 3e-6)
-DECODER_DECAY_RATIOS = (3e-2,)  # the means carry no noise to tell from signal, so nothing would stop a descent
+DECODER_DECAY_RATIOS = (3e-2,)  # the means have no noise to be told from signal, so nothing would stop a descent
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
-# are beyond, training goes on while it wins them: where a measurement squeezes a whole strip, that takes its time.
+# are beyond the cap, training goes on while it recovers them: where a measurement squeezes a whole strip, that is slow.
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
 # Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
 OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
 TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
-# Alignments to begin with. The next one is tried when this one is folded, or what comes of it.
+# Alignments to start from. The next one is tried when this one, or its result, is folded.
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 
 
 def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
-    """Alignment → encoder → decoder."""
+    """Train by alignment → encoder → decoder.
+
+    Parameters
+    ----------
+    problem : Problem
+    monitor : Monitor
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ConvergenceError
+        If the loss is not finite.
+    """
     return _FastSolver(problem, monitor).solve()
 
 
 @dataclass
 class FastState(Progress):
-    """All that a run of the fast solver needs to go on: the network in training, and what came before it."""
+    """All that a run of the fast solver needs to resume: the network in training, and what came before it."""
 
-    alignments: int = 0  # how many of STARTS have been made
-    restarts: tuple[str, ...] = ()  # what was wrong with each start that was given up
+    alignments: int = 0  # how many of STARTS have been tried
+    restarts: tuple[str, ...] = ()  # what was wrong with each start that was abandoned
     out_scale: float = 1.0  # the unit of the encoder in training
-    # The best encoder whose training has ended: the decoder's, unless it has a fault and another start does better.
+    # The best encoder whose training has ended: the decoder uses it, unless it is faulty and another start does better.
     encoder: Tensor = field(default_factory=partial(torch.empty, 0))
     encoder_scale: float = 1.0
     encoder_score: float = np.inf
 
 
 class _Data(NamedTuple):
-    """Stacks (1 + k, n, D) of means and tangents, these in units of the embedding."""
+    """Stacks (1 + k, n, D) of means and tangents, the tangents in units of the embedding."""
 
     out_scale: float
     train: Tensor
@@ -110,7 +126,7 @@ class _FastSolver:
         except StopTraining:
             converged = False
             self._load_encoder()
-            # A budget of the solver's own may well end in the last stage, on data without noise.
+            # Without max_iter, the solver's own budget may well end in the last stage, on data without noise.
             if self.monitor.stage != DECODE or self.problem.max_iter is not None:
                 unfinished = self.monitor.stage
         # Whitening leaves the origin free; the embedding of the training bursts is centred there.
@@ -125,7 +141,7 @@ class _FastSolver:
         )
 
     def _resume(self) -> None:
-        """Take up the state of an interrupted run, if there was one."""
+        """Restore the state of an interrupted run, if there was one."""
         state = self.state
         if self.monitor.resume(state):
             tensors = (state.theta, state.best_theta, state.encoder)
@@ -134,16 +150,16 @@ class _FastSolver:
         self.monitor.expect(min(self.descent.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
     def _budget(self) -> int:
-        """Iterations over all stages: those that were asked for, or a budget of our own for each start."""
+        """Compute the iterations over all stages: `max_iter`, or a budget of our own for each start."""
         own = MAX_ITER * (1 + len(self.state.restarts))
         return own if self.problem.max_iter is None else self.problem.max_iter
 
     # -- start --------------------------------------------------------------------------------------------------
 
     def _starts(self) -> Iterator[tuple[Alignment, str]]:
-        """Alignments that do not lie on themselves, and what was wrong with the ones passed over for the first of them.
+        """Yield alignments that do not overlap themselves, and what was wrong with those skipped before the first.
 
-        When all of them do, the first one after all, for then the data is at fault.
+        When all of them do, yield the first one after all: then the data are at fault.
         """
         first, used = None, self.state.stage == WHITEN
         for options in STARTS[self.state.alignments :]:
@@ -164,7 +180,7 @@ class _FastSolver:
             yield first, ""
 
     def _start(self, start: Alignment, fault: str) -> None:
-        """Fit a fresh encoder to an alignment; `fault` is why the one before was given up, "" if there was none."""
+        """Fit a new encoder to an alignment; `fault` is why the one before was abandoned, "" if there was none."""
         state = self.state
         if state.stage == WHITEN:
             self.encoder = self._new_encoder()
@@ -197,7 +213,7 @@ class _FastSolver:
                 return
 
     def _train_encoder(self, *, resumed: bool = False) -> str:
-        """What is wrong with what comes of the present start; it is kept if nothing is, or nothing better is known."""
+        """Train from the current start and return its fault; keep the result if it has none, or is the best so far."""
         state = self.state
         self.descent.descend(self._whitening(), resumed=resumed)
         output = forward_all(self.encoder_kernel, self.data.train).cpu()
@@ -210,7 +226,7 @@ class _FastSolver:
         return fault
 
     def _whitening(self) -> Task:
-        """The likelihood tr G − log det G − k, a burst weighing M_i − 1."""
+        """Pose the whitening task: the likelihood tr G − log det G − k, a burst having the weight M_i − 1."""
         held = self.problem.statistics[self.held_out]
         weights, held_weights = self._tensor(self.trained.weights), self._tensor(held.weights)
         counts = self._tensor(held.counts)
@@ -263,7 +279,7 @@ class _FastSolver:
             self.encoder_kernel.load(self.state.encoder)
 
     def _decoding(self) -> Task:
-        """γ(ρ(μ_i)) ≈ μ_i and T_i pushed through γ ≈ A_i."""
+        """Pose the decoding task: γ(ρ(μ_i)) ≈ μ_i, and T_i pushed through γ ≈ A_i."""
         _, train, held_out = self.data
         inputs, held_inputs = (forward_all(self.encoder_kernel, stack) for stack in (train, held_out))
         centre = inputs[0].mean(dim=0)
@@ -296,7 +312,7 @@ class _FastSolver:
         )
 
     def _signs(self, output: Tensor) -> Tensor:
-        """Six random signs per residual: cotangents whose Gram matrix is, on average, that of all residuals."""
+        """Draw six random signs per residual: cotangents whose expected Gram matrix is that of all residuals."""
         signs = torch.randint(0, 2, (6, *output.shape), generator=self.generator)
         return (2 * signs - 1).to(output)
 
@@ -317,10 +333,10 @@ class _FastSolver:
         return network.to(self.problem.device)
 
     def _warn(self, name: str, network: nn.Module, n_in: int) -> None:
-        """A plain `UserWarning`: the fit may take longer, but what comes of it is checked like any other."""
+        """Warn by a plain `UserWarning`: the fit may take longer, but its result is checked like any other."""
         if parts := weights_without_blocks(network, self._tensor(np.zeros((2, n_in)))):
             warnings.warn(
-                f"{name}: {parts} can be preconditioned by their diagonal only, so training may need more iterations. "
+                f"{name}: {parts} can only be preconditioned by their diagonal, so training may need more iterations. "
                 "Linear, Conv1d and Conv2d layers (groups=1, zero padding) that are called as modules train best.",
                 stacklevel=2,
             )
@@ -329,13 +345,13 @@ class _FastSolver:
         return torch.as_tensor(array, dtype=torch.float64, device=self.problem.device).contiguous()
 
     def _set_unit(self, out_scale: float) -> None:
-        """Have the data in units of an embedding of size `out_scale`."""
+        """Convert the data to units of an embedding of size `out_scale`."""
         if out_scale != self.data.out_scale:
             stacks = (self._stack(rows, out_scale) for rows in (self.problem.train, self.held_out))
             self.data = _Data(out_scale, *stacks)
 
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
-        """Means and tangents in units of the data, the tangents such that pushed ones are T_i: (1 + k, n, D)."""
+        """Stack means and tangents in units of the data, scaled so that pushed tangents are T_i: (1 + k, n, D)."""
         statistics, problem = self.problem.statistics, self.problem
         stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
         stack[0] = (statistics.means[rows] - self.shift) / self.scale
@@ -346,7 +362,7 @@ class _FastSolver:
 
 
 def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:
-    """Σ w² (output − target)² and its gradient."""
+    """Compute Σ w² (output − target)² and its gradient."""
     residual = output - targets[:, part]
     if weights is not None:
         residual *= weights
@@ -355,7 +371,7 @@ def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slic
 
 
 def _likelihood(weights: Tensor, output: Tensor, part: slice) -> tuple[float, Tensor]:
-    """Σ w_i (tr G_i − log det G_i − k) and its gradient; the positions do not enter."""
+    """Compute Σ w_i (tr G_i − log det G_i − k) and its gradient; the positions do not enter."""
     value, gradient = likelihood_pushed_with_gradient(output[1:])
     cotangent = torch.zeros_like(output)
     torch.mul(gradient, weights[part, None], out=cotangent[1:])

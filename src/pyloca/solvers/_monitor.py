@@ -1,4 +1,4 @@
-"""What is seen and kept of a training: history, callbacks, a progress bar or log lines, checkpoints."""
+"""Reports of a training: history, callbacks, a progress bar or log lines, checkpoints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,31 @@ LOGGER = logging.getLogger("pyloca")
 
 
 class StopTraining(Exception):  # noqa: N818 - a request, not an error
-    """Raised inside a solver when a callback asked for the end; the best weights so far are kept."""
+    """Raised inside a solver when a callback asks it to stop; the best weights so far are kept."""
 
 
 class Monitor:
-    """Collects one record a check (stage, iteration, losses, seconds) and passes it on.
+    """Collect one record per check (stage, iteration, losses, seconds) and pass it on.
 
-    A callback takes the record, a dict with "stage", "iteration", "seconds", "loss" and, except in the stages that fit
-    the alignment, "validation_loss"; it ends the training by returning True. Every record is
-    logged to the logger "pyloca" at level INFO. With ``verbose`` a progress bar is shown on a terminal and in a
-    notebook; elsewhere one line per record goes to stderr, unless the user's own logging takes it. States that a solver
-    keeps go to `checkpoint`.
+    Every record is logged to the logger "pyloca" at level INFO.
+
+    Parameters
+    ----------
+    callbacks : iterable of callables, default=()
+        Each is called with every record: a dict with "stage", "iteration", "seconds", "loss" and, except in the stages
+        that fit the alignment, "validation_loss". It ends the training by returning True.
+    verbose : int, default=0
+        If not 0, show a progress bar on a terminal and in a notebook; elsewhere write one line per record to stderr,
+        unless the user's own logging takes it.
+    checkpoint : CheckpointFile, optional
+        Where the states of the solver are kept.
+
+    Attributes
+    ----------
+    history : list of dict
+        All records so far.
+    stage : str
+        Stage of the last record.
     """
 
     def __init__(
@@ -51,18 +65,44 @@ class Monitor:
             self._bar = tqdm(unit="it", desc="LOCA", leave=verbose > 1, dynamic_ncols=True)
 
     def expect(self, iterations: int) -> None:
-        """Tell the progress bar how many iterations there will be at most."""
+        """Tell the progress bar how many iterations there will be at most.
+
+        Parameters
+        ----------
+        iterations : int
+        """
         if self._bar is not None:
             self._bar.total = iterations
             self._bar.refresh()
 
     def advance(self, iterations: int = 1) -> None:
-        """Move the progress bar."""
+        """Move the progress bar.
+
+        Parameters
+        ----------
+        iterations : int, default=1
+        """
         if self._bar is not None:
             self._bar.update(iterations)
 
     def record(self, stage: str, iteration: int, state: Callable[[], State] | None = None, **values: float) -> None:
-        """Note how far the training is, and the `state` to go on from if there is a checkpoint."""
+        """Record how far the training is, and keep the state if there is a checkpoint.
+
+        Parameters
+        ----------
+        stage : str
+        iteration : int
+            Over all stages.
+        state : callable, optional
+            Returns the state to resume from; called only if there is a checkpoint.
+        **values : float
+            Losses and the like, by name.
+
+        Raises
+        ------
+        StopTraining
+            If a callback returned True.
+        """
         entry: Record = {
             "stage": stage,
             "iteration": iteration,
@@ -86,7 +126,7 @@ class Monitor:
     def _log(self, message: str) -> None:
         """Log a line, or write it to stderr if the user asked for lines and no logging is set up to take them.
 
-        A library must not set up logging itself; this is what `logging.lastResort` does for warnings.
+        A library must not set up logging itself; `logging.lastResort` does the same for warnings.
         """
         if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
             LOGGER.info("%s", message)
@@ -94,7 +134,18 @@ class Monitor:
             sys.stderr.write(message + "\n")
 
     def resume(self, state: State) -> bool:
-        """Read into `state` where an interrupted training was; False when there was none."""
+        """Read the state of an interrupted training.
+
+        Parameters
+        ----------
+        state : State
+            Filled in.
+
+        Returns
+        -------
+        bool
+            Whether there was one.
+        """
         history = None if self._checkpoint is None else self._checkpoint.read(state)
         if history is None:
             return False
@@ -105,7 +156,7 @@ class Monitor:
         return True
 
     def close(self) -> None:
-        """Take the progress bar away, and write the latest state."""
+        """Remove the progress bar, and write the latest state."""
         if self._bar is not None:
             self._bar.close()
         if self._checkpoint is not None:

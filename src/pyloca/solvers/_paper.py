@@ -36,7 +36,24 @@ RETRIES = 3
 
 
 def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
-    """Train encoder and decoder on the raw bursts."""
+    """Train encoder and decoder on the raw bursts.
+
+    Parameters
+    ----------
+    problem : Problem
+    monitor : Monitor
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    BurstError
+        If there are only statistics.
+    ConvergenceError
+        If the loss becomes non-finite again and again.
+    """
     if problem.bursts is None:
         raise BurstError(
             'solver="paper" trains on raw bursts; it cannot use BurstStatistics. Pass the bursts, or solver="fast".'
@@ -46,7 +63,7 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
 
 @dataclass
 class PaperState(State):
-    """All that a run needs to go on, bit for bit. `_snapshot` fills in what networks, Adams and generator hold."""
+    """All that a run needs to resume, bit for bit. `_snapshot` adds networks, optimizers and generator."""
 
     place: int = 0  # in the schedule of learning rates
     rate: float = 0.0  # the learning rate, smaller than the schedule's after a retry
@@ -93,7 +110,7 @@ class _PaperSolver:
     # -- training loop ------------------------------------------------------------------------------------------
 
     def _train(self) -> None:
-        """The schedule from the present learning rate on, each from the best weights so far."""
+        """Follow the schedule from the current learning rate on, each from the best weights so far."""
         self._stage()
         for place in range(self.state.place + 1, len(LEARNING_RATES)):
             self._load_best()
@@ -107,7 +124,7 @@ class _PaperSolver:
         self.adams = self._new_adams()
 
     def _stage(self) -> None:
-        """One learning rate, until the best weights are `PATIENCE` epochs old."""
+        """Train at one learning rate, until the best weights are `PATIENCE` epochs old."""
         state = self.state
         while state.epoch - state.best_epoch < PATIENCE:
             if state.epoch >= self.budget:
@@ -132,12 +149,12 @@ class _PaperSolver:
                 )
 
     def _retry(self, loss: float) -> None:
-        """From the best weights again, by smaller steps."""
+        """Go back to the best weights and take smaller steps."""
         state = self.state
         state.retries += 1
         if state.retries > RETRIES:
             raise ConvergenceError(
-                f"the loss became {loss} at epoch {state.epoch}, {state.retries} times at ever smaller steps. "
+                f"the loss became {loss} at epoch {state.epoch}, {state.retries} times in spite of smaller steps. "
                 'Scale the measurements to unit size, or use solver="fast".'
             )
         self._load_best()
@@ -164,7 +181,7 @@ class _PaperSolver:
         return float(total) / n
 
     def _batches(self) -> Iterator[Tensor]:
-        """Bursts in random order, in batches of equal length (n, M, D)."""
+        """Yield bursts in random order, in batches of equal length (n, M, D)."""
         n = sum(len(group) for group in self.groups)
         size = max(1, n // BATCHES)
         batches = [
@@ -195,7 +212,7 @@ class _PaperSolver:
     # -- interrupted and resumed: the same run, bit for bit -----------------------------------------------------
 
     def _snapshot(self) -> PaperState:
-        """The state with what networks, Adams and generator hold at present."""
+        """Copy the state together with the current networks, optimizers and generator."""
         moments = {
             f"{i}.{j}.{name}": value.clone()
             for i, adam in enumerate(self.adams)
@@ -207,7 +224,7 @@ class _PaperSolver:
         )
 
     def _restore(self) -> None:
-        """The reverse of `_snapshot`."""
+        """Invert `_snapshot`."""
         self.networks.load_state_dict(self.state.networks)
         self.generator.set_state(self.state.generator)
         self.adams = self._new_adams()
@@ -230,13 +247,13 @@ class _PaperSolver:
         return network.to(dtype=torch.float32, device=self.problem.device)
 
     def _new_adams(self) -> tuple[torch.optim.Adam, torch.optim.Adam]:
-        """One for whitening, one for reconstruction, at the present learning rate."""
+        """Create one Adam for whitening and one for reconstruction, at the current learning rate."""
         parameters = self.encoder.parameters(), self.networks.parameters()
         whitening, reconstruction = (torch.optim.Adam(p, lr=self.state.rate) for p in parameters)
         return whitening, reconstruction
 
     def _tensors(self, bursts: Bursts) -> list[Tensor]:
-        """All bursts in memory, those of equal length together: (n, M, D) each."""
+        """Load all bursts into memory, those of equal length together: (n, M, D) each."""
         groups: dict[int, list[np.ndarray]] = {}
         for _, block in bursts.blocks():
             groups.setdefault(block.shape[1], []).append(block)

@@ -1,4 +1,4 @@
-"""What every solver is given and what it gives back."""
+"""Input and output of every solver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,28 @@ __all__ = ["Problem", "Solution"]
 
 @dataclass(frozen=True)
 class Problem:
-    """Bursts, how they are split, and the networks that were asked for."""
+    """Bursts, how they are split, and the networks to train.
+
+    Attributes
+    ----------
+    statistics : BurstStatistics
+    bursts : Bursts or None
+        Raw bursts; None when only statistics were given.
+    train, validation : (n,) array of int
+        Positions of the training and the held-out bursts.
+    n_components : int
+        d.
+    burst_std : float
+        σ.
+    hidden_layers : sequence of int
+    activation, decoder_activation : str
+    encoder, decoder : torch.nn.Module or None
+        The user's own modules; None for an MLP.
+    device : torch.device
+    seed : int
+    max_iter : int or None
+    tol : float or None
+    """
 
     statistics: BurstStatistics
     bursts: Bursts | None
@@ -39,10 +60,14 @@ class Problem:
     tol: float | None
 
     def facts(self) -> dict[str, Any]:
-        """What two runs must have in common for one to go on where the other was; `max_iter` may grow.
+        """List what two runs must have in common for one to resume the other; `max_iter` may grow.
 
-        "data" is a SHA-256 digest of means, tangents, counts and split. It comes last: a setting that differs is named
-        before the data that differs by it.
+        "data" is a SHA-256 digest of means, tangents, counts and split. It comes last: a setting that differs is
+        reported before the data that differ because of it.
+
+        Returns
+        -------
+        dict
         """
         statistics = self.statistics
         return {
@@ -71,10 +96,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Trained networks, in measurement units at one end and latent units at the other.
+    """Trained networks, with measurement units on one side and latent units on the other.
 
-    `converged` is False when `max_iter` or a callback ended the training; `unfinished` is then the stage in which it
-    did, if that was before the decoder was trained. `restarts` says what was wrong with the starts that were given up.
+    Attributes
+    ----------
+    encoder, decoder : torch.nn.Module
+    converged : bool
+        False when `max_iter` or a callback ended the training.
+    unfinished : str
+        The stage in which it was ended, if that was before the decoder was trained; else "".
+    restarts : tuple of str
+        What was wrong with each start that was abandoned.
     """
 
     encoder: nn.Module

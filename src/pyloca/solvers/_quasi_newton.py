@@ -22,12 +22,23 @@ MAX_TRIALS = 25
 
 
 class Minimum(NamedTuple):
-    """What `minimize` found."""
+    """Result of `minimize`.
+
+    Attributes
+    ----------
+    theta : Tensor (n,)
+    value : float
+        The function at `theta`.
+    n_iter : int
+        Steps that were taken.
+    history : list of float
+        The value at the start and at every check.
+    """
 
     theta: Tensor
     value: float
-    n_iter: int  # steps that were taken
-    history: list[float]  # the value at the start and at every check
+    n_iter: int
+    history: list[float]
 
 
 def minimize(
@@ -46,14 +57,15 @@ def minimize(
     function : callable
         θ ↦ (value, gradient).
     theta : Tensor (n,)
-        Where to start; left as it is.
+        Start; not changed.
     max_iter : int
-        Most steps to take; 0 gives the start back.
+        Maximum number of steps; 0 returns the start.
     tol : float
-        End when `check_every` steps lower the value by no more than this part of it.
+        Stop when `check_every` steps lower the value by no more than this fraction of it.
     check_every : int, default=10
+        Steps between two checks.
     preconditioner : callable, optional
-        g ↦ M g, M symmetric, positive and shaped like the inverse Hessian; its size does not matter.
+        g ↦ M g, M symmetric and positive definite; it should approximate the inverse Hessian up to a factor.
 
     Returns
     -------
@@ -88,11 +100,30 @@ def minimize(
 
 
 class LBFGS:
-    """Minimise `function`: θ ↦ (value, gradient).
+    """L-BFGS, one step at a time.
 
-    The inverse Hessian starts from γ M, M the preconditioner and γ = sᵀy / yᵀMy of the latest step, so that M needs
-    the right shape only, not the right size, and a full step is nearly always taken (Nocedal and Wright, chapter 7).
-    A trial point with a non-finite value only shortens the step; a non-finite start is a `ConvergenceError`.
+    The inverse Hessian starts from γ M, with M the preconditioner and γ = sᵀy / yᵀMy of the latest step, so that M
+    matters only up to a factor, and a full step is nearly always taken (Nocedal and Wright, chapter 7). A trial point
+    with a non-finite value only shortens the step.
+
+    Parameters
+    ----------
+    function : callable
+        θ ↦ (value, gradient).
+    theta : Tensor (n,)
+        Start; not changed.
+
+    Attributes
+    ----------
+    theta, value, gradient : Tensor (n,), float, Tensor (n,)
+        The current point, and the function there.
+    n_evaluations : int
+        Calls of the function so far.
+
+    Raises
+    ------
+    ConvergenceError
+        If the value at the start is not finite.
     """
 
     def __init__(self, function: Function, theta: Tensor) -> None:
@@ -108,7 +139,7 @@ class LBFGS:
 
     @property
     def preconditioner(self) -> Preconditioner | None:
-        """M, a symmetric positive map; None is the identity."""
+        """M, a symmetric positive definite map; None is the identity."""
         return self._memory.metric
 
     @preconditioner.setter
@@ -116,12 +147,18 @@ class LBFGS:
         self._memory.set_metric(metric)
 
     def step(self) -> bool:
-        """One iteration; False when no step along the gradient lowers the value any more."""
+        """Take one step.
+
+        Returns
+        -------
+        bool
+            False when no step along the gradient lowers the value any more.
+        """
         if self._search(self._memory.direction(self.gradient)):
             return True
         if not len(self._memory):
             return False
-        self._memory.clear()  # a stale memory may point nowhere: once more from the preconditioned gradient
+        self._memory.clear()  # an outdated memory may give no descent: try the preconditioned gradient
         return self._search(self._memory.direction(self.gradient))
 
     def _search(self, direction: Tensor) -> bool:
@@ -136,7 +173,7 @@ class LBFGS:
             self.n_evaluations += 1
             if not math.isfinite(value) or value > self.value + ARMIJO * step * descent:
                 high = step
-                # the parabola through what is known, while nothing shorter is known to be good
+                # minimum of the parabola through the known values, while no shorter step is known to be good
                 guess = -descent * step**2 / (2 * (value - self.value - descent * step)) if low == 0 else math.nan
                 step = guess if 0.1 * high < guess < 0.5 * high else 0.5 * (low + high)
             elif float(torch.dot(gradient, direction)) < CURVATURE * descent:
@@ -153,10 +190,10 @@ class LBFGS:
 
 
 class _Memory:
-    """The latest steps s and changes y of the gradient, and the inverse Hessian that they make of γ M.
+    """The latest steps s and gradient changes y, and the inverse Hessian that they make of γ M.
 
-    In the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction is four products with matrices in
-    place of hundreds with vectors. Pairs are kept divided by √(sᵀy), which makes the triangle's diagonal 1.
+    It is in the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction takes four products with
+    matrices instead of hundreds with vectors. Pairs are kept divided by √(sᵀy), which makes the triangle's diagonal 1.
     """
 
     def __init__(self, like: Tensor, size: int = MEMORY) -> None:
@@ -192,7 +229,7 @@ class _Memory:
         self._ymy[place] = column
 
     def direction(self, gradient: Tensor) -> Tensor:
-        """−H g with H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
+        """Compute −H g, H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
         out = self._apply(gradient)
         if not self._order:
             return out.mul_(-min(1.0, 1.0 / max(float(out.abs().sum()), 1e-300)))
