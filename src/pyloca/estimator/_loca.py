@@ -508,7 +508,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
-    def _rows(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _rows(self, X: Any) -> NDArray[np.float64]:
         """Points (n, D) by the rules of scikit-learn, names included; a bad cell is named."""
         if np.ma.isMaskedArray(X):
             raise ValueError("X is a masked array; remove or fill the masked points.")
