@@ -19,7 +19,7 @@ from torch import nn
 from pyloca._arguments import is_integer
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import BurstError, TrustWarning
-from pyloca.estimator._components import MORE, compare_components
+from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
