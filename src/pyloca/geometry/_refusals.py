@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._arguments import is_integer
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.thresholds import MIN_BURSTS
 
 __all__ = [
-    "MIN_BURSTS",
     "as_counts",
     "as_finite",
     "check_k",
@@ -23,7 +23,6 @@ __all__ = [
     "refuse_short",
 ]
 
-MIN_BURSTS = 10
 LARGEST = 1e100  # of a value that can be squared and summed
 
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._refusals import (
-    MIN_BURSTS,
     as_counts,
     as_finite,
     check_k,
