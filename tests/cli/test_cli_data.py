@@ -82,7 +82,11 @@ def test_settings_come_from_a_file_and_options_win(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("n_component = 3", "did you mean 'n_components'?"), ("zzz = 1", "expected one of n_components"), ("= 3", "as TOML")],
+    [
+        ("n_component = 3", "did you mean 'n_components'?"),
+        ("zzz = 1", "expected one of n_components"),
+        ("= 3", "as TOML"),
+    ],
 )
 def test_a_config_that_cannot_be(content, message, folder, tmp_path):
     (tmp_path / "c.toml").write_text(content)

@@ -348,9 +348,6 @@ def test_a_signal_during_a_fit_and_its_resumption(name, code, word, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.npy", "m.safetensors.checkpoint"]
     done = subprocess.run([*command, "--resume"], **options, timeout=HANG)
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stderr.startswith("Resuming from 'm.safetensors.checkpoint'.\n")
-        and "fit encoder" not in done.stderr
-    )
+    assert done.stderr.startswith("Resuming from 'm.safetensors.checkpoint'.\n") and "fit encoder" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.npy", "m.safetensors"]
     assert stress(X, LOCA.load(tmp_path / "m.safetensors").embedding_) < 1e-4

@@ -88,7 +88,7 @@ def test_losses_are_the_papers_formulas():
     whitening = [
         np.square(np.cov(model.transform(burst).T) / model.burst_std_**2 - np.eye(2)).sum() for burst in held_out
     ]
-    decoded = model.inverse_transform(model.transform(held_out))
+    decoded = model.decode(model.encode(held_out))
     expected = np.mean(whitening) + np.square(decoded - held_out).sum(axis=2).mean()
     found = [record["validation_loss"] for record in model.history_]
     assert found == pytest.approx([expected], rel=1e-3)  # float32
@@ -180,9 +180,9 @@ def test_the_best_weights_are_restored(monkeypatch):
     losses = [record["validation_loss"] for record in model.history_]
     assert losses[-1] > 1.01 * min(losses)  # otherwise this shows nothing
     held_out = torch.tensor(bursts[model.validation_indices_], dtype=torch.float32)
-    encoded = model.transform(held_out.numpy())
+    encoded = model.encode(held_out.numpy())
     whitening = np.mean([np.square(np.cov(z.T) / 1e-4 - np.eye(2)).sum() for z in encoded])
-    rebuilt = np.square(model.inverse_transform(encoded) - held_out.numpy()).sum(axis=2).mean()
+    rebuilt = np.square(model.decode(encoded) - held_out.numpy()).sum(axis=2).mean()
     assert whitening + rebuilt == pytest.approx(min(losses), rel=1e-3)
 
 

@@ -90,7 +90,7 @@ def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points:
 
 
 def _local_median(centres: Array, sizes: Array) -> Array:
-    """The median size of the nearest spots: perspective makes all spots of a corner smaller."""
+    """Compute the median size of the nearest spots: perspective makes all spots of a corner smaller."""
     from sklearn.neighbors import NearestNeighbors
 
     near = NearestNeighbors(n_neighbors=min(AROUND, len(sizes))).fit(centres).kneighbors(return_distance=False)
