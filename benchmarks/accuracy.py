@@ -14,7 +14,7 @@ from pyloca.paper.reproduce import RULE, summarize, table
 
 
 def run_one(name: str, seed: int) -> dict[str, Any]:
-    torch.set_num_threads(1)  # one fit a core
+    torch.set_num_threads(1)  # one fit per core
     record = EXPERIMENTS[name].run(seed).to_dict()
     values = ", ".join(f"{merit['value']:.2e}" for merit in record["figures"].values())
     print(f"{name} seed {seed}: {values} in {record['seconds']:.1f} s", flush=True)

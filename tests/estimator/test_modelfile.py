@@ -163,7 +163,7 @@ def test_the_header_says_what_the_file_is(path):
     size = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["pyloca-model"])
     assert header["format"] == "pyloca-model"
-    assert header["version"] == 2
+    assert header["version"] == 3
     assert header["fitted"]["burst_std_"] == 0.01
     assert set(header["libraries"]) == {"pyloca", "torch", "numpy", "scikit-learn"}
     assert len(header["sha256"]) == 64
@@ -304,7 +304,7 @@ def test_a_rewritten_file_is_read(path):
 @pytest.mark.parametrize("version", [1, 99, 0, "2", None])
 def test_another_version_is_named(path, version):
     rewrite(path, lambda header: header.update(version=version))
-    refused(path, rf"format version {version}; this pyloca reads version 2\. Update pyloca, or fit again")
+    refused(path, rf"format version {version}; this pyloca reads version 3\. Update pyloca, or fit again")
 
 
 @pytest.mark.parametrize("name", ["parameters", "networks", "fitted", "diagnostics"])

@@ -247,8 +247,8 @@ def _reconstruction(found: Found) -> Section:
         (
             "The mean of every burst goes through the encoder and back through the decoder. The error is the distance "
             "of the result from the mean, as a fraction of the data's size (root mean square distance from the "
-            f"centre). The median is {percent(np.median(found.error))}, the worst is {percent(found.error.max())}; {far:,} of "
-            f"{len(found.error):,} bursts are off by more than 10 %.",
+            f"centre). The median is {percent(np.median(found.error))}, the worst is {percent(found.error.max())}; "
+            f"{far:,} of {len(found.error):,} bursts are off by more than 10 %.",
         ),
         figures=(
             as_figure(
