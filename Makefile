@@ -25,7 +25,7 @@ demo: $(STAMP)  ## fit two of the paper's examples, print a table and write pict
 reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, into reproduce/ (an hour or two)
 	.venv/bin/pyloca reproduce
 
-# One worker a core, one thread a worker: networks this small gain little by more.
+# One worker per core, one thread per worker: networks this small gain little from more.
 test: $(STAMP)  ## run all tests and docstring examples, and print the coverage
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 

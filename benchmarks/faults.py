@@ -215,7 +215,7 @@ def collapsed_model(seed: int) -> str:
 
 
 def recovery(kind: str, seed: int) -> str:
-    """Whether a bad start is given up and the fit is good: "recovered" then."""
+    """Whether a bad start is abandoned and the fit is good: "recovered" then."""
     data = plant(f"{kind} start", seed)
     with bad_start(kind, only_start=False):
         return outcome(data, fit(data, seed), "recovered")

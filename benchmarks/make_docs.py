@@ -400,7 +400,7 @@ every seed, and no fold.
 
 
 def with_part(page: Path, part: str) -> str:
-    """The text of a page with its generated part made anew."""
+    """The text of a page with its generated part replaced."""
     head, _, rest = page.read_text(encoding="utf-8").partition(START)
     _, _, tail = rest.partition(END)
     return f"{head}{START}\n\n{part}\n\n{END}{tail}"

@@ -32,7 +32,7 @@ WHAT = {
 }
 PICTURE = Path(__file__).parent.parent / "docs" / "sheet.png"
 # The camera. Neighbouring windows must be nearer to each other than the finest detail it resolves, or the chord between
-# them is no step along the picture any more: `camera_limit` shows what happens then.
+# them is no longer a step along the picture: `camera_limit` shows what happens then.
 WINDOW, JITTER, BLUR = 32, 0.2, 5.0
 CENTRE, SIDE, POSITIONS = np.array([310.0, 210.0]), 40.0, 700
 

@@ -129,7 +129,7 @@ def _define(name: str, value: Number, meaning: str) -> Number:
 
 # -- how many bursts, and of what -------------------------------------------------------------------------------------
 
-MIN_BURSTS = _define("MIN_BURSTS", 10, "fewest bursts that are taken at all")
+MIN_BURSTS = _define("MIN_BURSTS", 10, "fewest bursts that are accepted")
 FEW = _define("FEW", 30, "with fewer bursts, they are not compared with their neighbours")
 # Clean sets cut down to 30 bursts were called unrelated in up to 12 of 12 draws, to 60 in up to 7, to 80 in none.
 SPARSE = _define("SPARSE", 100, "with fewer bursts, neighbours may lie anywhere and unlike tangents prove nothing")
@@ -177,9 +177,9 @@ UNITS_APART = _threshold("UNITS_APART", 100.0, "largest spread of a feature over
 DROWNED = _threshold(
     "DROWNED",
     30.0,
-    "how many times rounder bursts are when every feature has one spread",
+    "how many times rounder bursts are when every feature has unit spread",
     "units",
-    note="asked beyond UNITS_APART; one more direction that bursts span then is enough too",
+    note="checked beyond UNITS_APART; one more direction that bursts then span is also enough",
 )
 
 # -- neighbours -------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ SAMPLED = _threshold(
     0.1,
     "median whitening loss over what sampling leaves; below, bursts are a fixed array of sensors",
     "few_points",
-    note="asked beyond ROUGH",
+    note="checked beyond ROUGH",
 )
 LARGE = _threshold("LARGE", 0.25, "part of all variance that lies inside bursts", "large_bursts")
 BENT = _threshold(
@@ -230,7 +230,7 @@ NOISY = _threshold(
     "variance off the tangents per dimension, over that along the shortest tangent, median",
     "noise",
     "more_tangents",
-    note="curvature, which grows with the burst, is let pass",
+    note="curvature, which grows with the burst, does not count",
 )
 
 # -- whiteness --------------------------------------------------------------------------------------------------------
@@ -257,12 +257,12 @@ MANY_LOST = _threshold(
     0.04,
     "part of the bursts that are lost, or turned against their neighbours",
     "outliers",
-    note="one of three; lost bursts that lie together are let pass",
+    note="one of three; lost bursts that lie together do not count",
 )
 OFF = _define("OFF", 0.15, "round trip, in sizes of the data, of a burst off the surface")
 OFF_MEDIANS = _define("OFF_MEDIANS", 8.0, "and in medians of all round trips")
 SOME_OFF = _threshold("SOME_OFF", 0.005, "part of the bursts off the surface", "outliers", note="one of three")
-MOST = _define("MOST", 0.5, "part of the bursts lost at which it is no matter of single ones, nor of a fold")
+MOST = _define("MOST", 0.5, "part of the bursts lost at which neither outliers nor a fold can be the cause")
 TORN = _threshold("TORN", 0.1, "part of the bursts that are lost", "folded", note="MANY_APART is enough")
 
 # -- folds and strain -------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ GAP_BURSTS = _define("GAP_BURSTS", 2000, "bursts among which gaps are looked for
 GAP_DIMENSIONS = _define("GAP_DIMENSIONS", 3, "most dimensions in which gaps are looked for: simplices become too many")
 # Random points leave empty balls of three or four times their usual spacing, in one dimension of six or seven.
 WIDE = _define("WIDE", 10.0, "spacings that a gap must have as its radius to be printed")
-CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that say what is usual of a new point")
+CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that define what is usual for a new point")
 UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a burst as unlike the others")
 
 __all__ = [*sorted(["TABLE", *(row.name for row in TABLE)]), "Definition", "Threshold", "recording"]

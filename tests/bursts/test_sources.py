@@ -190,7 +190,7 @@ def test_a_simulator_that_goes_wrong():
     states = np.zeros((4, 2))
     with pytest.raises(BurstError, match="step maps"):
         from_simulator(lambda s, dt, r: s[:1], states, 0.1, 5)
-    with pytest.raises(BurstError, match="left the finite numbers in burst 0"):
+    with pytest.raises(BurstError, match="the simulator is not finite in burst 0"):
         from_simulator(lambda s, dt, r: s + np.inf, states, 0.1, 5)
     with pytest.raises(ValueError, match="dt must be a number > 0"):
         from_simulator(brownian, states, 0, 5)
@@ -286,7 +286,7 @@ def test_a_trembling_camera():
 
 def test_neighbours_as_bursts_are_announced_loudly():
     Y = np.random.RandomState(0).uniform(size=(50, 2))
-    with pytest.warns(TrustWarning, match="equally densely in all latent directions"):
+    with pytest.warns(TrustWarning, match="equally dense in all latent directions"):
         bursts = from_neighbors(Y, 8)
     assert (len(bursts), bursts.counts[0]) == (50, 9)
     np.testing.assert_array_equal(bursts[7][0], Y[7])

@@ -424,7 +424,7 @@ def test_trust_is_uniform_on_the_same_kind_and_nil_elsewhere():
         assert model.transform(strange, return_trust=True)[1].max() < 0.01
 
 
-def test_trust_has_the_shape_of_the_points(mushroom):
+def test_trust_has_one_number_per_row(mushroom):
     data, model = mushroom
     Z, trust = model.transform(data.bursts[:3], return_trust=True)
     assert (Z.shape, trust.shape) == ((3, 2), (3,))

@@ -83,16 +83,16 @@ def join(parts: list[NDArray[Any]], labels: NDArray[Any]) -> tuple[NDArray[Any],
 
 
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where bursts of these lengths begin and end, (N + 1,)."""
+    """Compute where bursts of these lengths begin and end, (N + 1,)."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def forget_pages(array: NDArray[Any]) -> None:
-    """What was read of a mapped file need not stay in memory; a file larger than that would fill it."""
+    """Release the pages of a mapped file that were read; a file larger than memory would fill it."""
     base: Any = array
     while base is not None and not isinstance(base, mmap.mmap):
         if isinstance(base, np.memmap) and base.mode != "r":
-            return  # changes that were never meant for the file (mode "c") would be lost
+            return  # changes that are not written to the file (mode "c") would be lost
         base = getattr(base, "base", None)
     if base is not None and hasattr(base, "madvise"):  # not on Windows
         base.madvise(mmap.MADV_DONTNEED)
@@ -102,7 +102,7 @@ def forget_pages(array: NDArray[Any]) -> None:
 
 
 def measure(f: Measurement, cloud: Array) -> Array:
-    """F on a cloud (N, M, d) → (N, M, D); what it returns must be finite."""
+    """Apply `f` to a cloud (N, M, d) → (N, M, D); the result must be finite."""
     n, m, d = cloud.shape
     Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
     if Y.ndim != 2 or len(Y) != n * m:
@@ -114,7 +114,7 @@ def measure(f: Measurement, cloud: Array) -> Array:
 
 
 def as_points(points: ArrayLike, name: str) -> Array:
-    """Finite numbers (n, d)."""
+    """Convert to an array (n, d) of finite numbers."""
     out = np.asarray(points, dtype=np.float64)
     if out.ndim != 2 or 0 in out.shape:
         raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
@@ -125,5 +125,5 @@ def as_points(points: ArrayLike, name: str) -> Array:
 
 
 def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
-    """A generator from a seed, or the one that was given."""
+    """Make a generator from a seed, or return the given one."""
     return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)

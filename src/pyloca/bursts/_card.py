@@ -15,7 +15,7 @@ SHOWN = 6  # ids and features that are listed
 
 
 def html_table(bursts: Bursts) -> str:
-    """A small table: sizes, σ, names with units, first ids, provenance."""
+    """Make a small table: sizes, σ, names with units, first ids, provenance."""
     counts = bursts.counts
     sizes = sorted({int(counts.min()), int(counts.max())}) if len(counts) else []
     named = bursts.feature_names is not None or bursts.units is not None

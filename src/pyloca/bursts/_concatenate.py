@@ -1,4 +1,4 @@
-"""Several data sets as one: what must agree, and what the bursts are then called."""
+"""Several data sets combined into one: what must agree, and how the bursts are named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["concatenate"]
 
 
 def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: float | None) -> Bursts:
-    """`Bursts.concatenate` of bursts."""
+    """Combine bursts; see `Bursts.concatenate`."""
     if not parts:
         raise BurstError("there are no bursts to concatenate.")
     labels = [f"part {i}" for i in range(len(parts))]
@@ -70,7 +70,7 @@ def _check_features(parts: Sequence[Bursts], labels: list[str]) -> None:
                 continue
             j = next(j for j in range(len(mine)) if mine[j] != theirs[j])
             order = (
-                " The names are the same in another order."
+                " The names are the same in a different order."
                 if kind == "the feature" and set(mine) == set(theirs)
                 else ""
             )
@@ -98,13 +98,13 @@ def _common_ids(parts: Sequence[Bursts], keys: Sequence[Any] | None, labels: lis
     if not any(given):
         return None
     if not all(given):
-        raise BurstError(f"{labels[given.index(False)]} has no ids, and others have; give it ids, or pass keys=[…].")
+        raise BurstError(f"{labels[given.index(False)]} has no ids, but others have; give it ids, or pass keys=[…].")
     seen: dict[Any, str] = {}
     for part, place in zip(parts, labels, strict=True):
         for label in part.ids.tolist():
             if label in seen:
                 raise BurstError(
-                    f"{burst_name(label)} is in {seen[label]} and in {place}; pass keys=[…], a label per part, "
+                    f"{burst_name(label)} is in {seen[label]} and in {place}; pass keys=[…], one label per part, "
                     "to tell them apart."
                 )
             seen[label] = place

@@ -29,9 +29,9 @@ class Bursts:
     data : array of shape (N, M, D), a sequence of N arrays of shape (M_i, D), or Bursts
         Real numbers. A memory-mapped array is kept as it is and read in chunks, so the data may exceed memory.
     ids : sequence of N labels, optional
-        What the bursts are called: unique integers or text; anything else becomes text. None numbers them from 0.
+        Ids of the bursts: unique integers or text; anything else becomes text. None numbers them from 0.
     feature_names : sequence of D str, optional
-        What the features are called.
+        Names of the features.
     units : mapping from name to unit, or sequence of D str, optional
         Units of the features, for messages, tables and figures; None or "" where one is not known.
     burst_std : float, optional
@@ -147,7 +147,7 @@ class Bursts:
         burst_std: float | None = None,
         provenance: str = "",
     ) -> Bursts:
-        """Bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
+        """Make bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Bursts:
         keys: Sequence[Any] | None = None,
         burst_std: float | None = None,
     ) -> Bursts:
-        """Bursts of several data sets as one, in memory.
+        """Combine several data sets into one, in memory.
 
         Parameters
         ----------
@@ -241,12 +241,12 @@ class Bursts:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """What the bursts are called, (N,) of int64 or text: the given ids, else their numbers before any slicing."""
+        """Ids of the bursts, (N,) of int64 or text: the given ids, else their numbers before any slicing."""
         return self._ids.copy()
 
     @property
     def scale(self) -> NDArray[np.float64] | None:
-        """What each feature is divided by when it is read, shape (D,); None when it is read as it is."""
+        """Divisor of each feature when it is read, shape (D,); None when features are read as they are."""
         return None if self._scale is None else self._scale.copy()
 
     @property
@@ -270,15 +270,33 @@ class Bursts:
 
     @property
     def ndim(self) -> int:
-        """3, as of the array (N, M, D)."""
+        """Number of axes of the array (N, M, D): 3."""
         return 3
 
     def name_of(self, position: int) -> str:
-        """The burst at a position as messages name it: "burst 12", or "burst 'run7'" when its id is text."""
+        """Name a burst for a message: "burst 12", or "burst 'run7'" when its id is text.
+
+        Parameters
+        ----------
+        position : int
+
+        Returns
+        -------
+        str
+        """
         return burst_name(self._ids[position])
 
     def feature_label(self, feature: int) -> str:
-        """The feature as messages name it: "pressure (Pa)", "pressure", or "feature 3"."""
+        """Name a feature for a message: "pressure (Pa)", "pressure", or "feature 3".
+
+        Parameters
+        ----------
+        feature : int
+
+        Returns
+        -------
+        str
+        """
         name = f"feature {feature}" if self.feature_names is None else self.feature_names[feature]
         unit = "" if self.units is None else self.units[feature]
         return f"{name} ({unit})" if unit else name
@@ -317,12 +335,23 @@ class Bursts:
         return (self[i] for i in range(len(self)))
 
     def split(self, fraction: float, seed: int | np.random.RandomState | None = None) -> tuple[Bursts, Bursts]:
-        """Training and validation bursts: `fraction` of them, drawn by `seed`, are held out. Order is kept."""
+        """Split into training and held-out bursts, keeping their order.
+
+        Parameters
+        ----------
+        fraction : float in [0, 1)
+            Fraction of the bursts to hold out.
+        seed : int, RandomState or None
+
+        Returns
+        -------
+        train, held_out : Bursts
+        """
         train, held_out = split_indices(len(self), fraction, seed)
         return self[train], self[held_out]
 
     def scaled(self, scale: ArrayLike) -> Bursts:
-        """The same bursts with each feature divided by a number when it is read; a mapped file stays on disk.
+        """Divide each feature by a number whenever it is read; a mapped file stays on disk.
 
         Parameters
         ----------
@@ -341,7 +370,7 @@ class Bursts:
         """
         factor = np.asarray(scale, dtype=np.float64)
         if factor.shape != (self.n_features,):
-            raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), a number per feature.")
+            raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), one number per feature.")
         bad = np.flatnonzero(~(np.isfinite(factor) & (factor > 0)))
         if len(bad):
             raise ValueError(f"the scale of {self.feature_label(int(bad[0]))} is {factor[bad[0]]}; expected > 0.")
@@ -355,9 +384,18 @@ class Bursts:
     # -- reading in bulk ----------------------------------------------------------------------------------------
 
     def blocks(self, max_numbers: int = CHUNK) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Bursts of equal length together: (positions in this object, float64 array (b, M, D)), chunk by chunk.
+        """Iterate over the bursts in chunks of equal length.
 
-        A chunk has at most `max_numbers` numbers, or is one burst.
+        Parameters
+        ----------
+        max_numbers : int
+            Most numbers in a chunk; a chunk has at least one burst.
+
+        Yields
+        ------
+        positions : (b,) array of int
+            Positions of the bursts in this object.
+        block : (b, M, D) array of float64
         """
         counts = self.counts
         if len(counts) == 0:
@@ -372,7 +410,17 @@ class Bursts:
                 forget_pages(self._points)
 
     def to_array(self) -> NDArray[np.float64]:
-        """All bursts as one array (N, M, D); an error when they differ in length."""
+        """Return all bursts as one array.
+
+        Returns
+        -------
+        (N, M, D) array of float64
+
+        Raises
+        ------
+        BurstError
+            If the bursts differ in length, or there are none.
+        """
         if not len(self):
             raise BurstError("there are no bursts.")
         if self.is_ragged:
@@ -380,7 +428,19 @@ class Bursts:
         return self._divided(np.asarray(self._stack(self._rows), dtype=np.float64))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """``points`` (n, D) and ``offsets`` (N + 1,) of all bursts, in order."""
+        """Return the points of all bursts, in order.
+
+        Returns
+        -------
+        points : (n, D) array of float64
+        offsets : (N + 1,) array of int
+            Burst i is ``points[offsets[i]:offsets[i + 1]]``.
+
+        Raises
+        ------
+        BurstError
+            If there are no bursts.
+        """
         if not len(self):
             raise BurstError("there are no bursts.")
         points = np.concatenate([self._burst(int(row)) for row in self._rows]).astype(np.float64)
@@ -388,7 +448,7 @@ class Bursts:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("bursts are gathered into a new array; copy=False cannot be kept.")
+            raise ValueError("bursts are gathered into a new array; copy=False is not possible.")
         return np.array(self.to_array(), dtype=dtype, copy=copy)
 
     def _burst(self, row: int) -> NDArray[Any]:
@@ -405,7 +465,7 @@ class Bursts:
         return np.stack([self._burst(int(row)) for row in rows])
 
     def _raw(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """The chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
+        """Return the chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
         if self._offsets is None:
             return self._stack(self._rows), None
         bursts = [self._burst(int(row)) for row in self._rows]

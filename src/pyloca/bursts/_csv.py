@@ -52,7 +52,7 @@ def read_table(
     *,
     needed: bool = False,
 ) -> Table:
-    """Read a CSV table with a header line.
+    r"""Read a CSV table with a header line.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def read_table(
     Examples
     --------
     >>> import io
-    >>> table = read_table(io.StringIO("id,x,note\\na,1,good\\nb,2.5,bad\\n"), "id")
+    >>> table = read_table(io.StringIO("id,x,note\na,1,good\nb,2.5,bad\n"), "id")
     >>> table.names, table.values.tolist(), table.labels, table.text_columns
     (['x'], [[1.0], [2.5]], ['a', 'b'], ('note',))
     """
@@ -147,7 +147,7 @@ Parsed = tuple[NDArray[np.float64], list[str] | None, list[int]]  # (n, columns 
 
 
 def _fast(file: TextIO, n_columns: int, wanted: list[int], place: int | None, may_be_text: bool) -> Parsed | None:
-    """The table by NumPy's parser; None when something is wrong with it, which `_slow` will name."""
+    """Parse the table with NumPy; None when something is wrong with it, which `_slow` will name."""
     start = file.tell()
     first = next((cells for cells in csv.reader(file) if any(cells)), [])
     file.seek(start)
@@ -178,7 +178,7 @@ def _keep(cells: list[str]) -> Callable[[str], float]:
 
 
 def _slow(text: str, names: list[str], wanted: list[int], place: int | None, label: str, may_be_text: bool) -> Parsed:
-    """The table cell by cell, so that an error can name the line and the cell."""
+    """Parse the table cell by cell, so that an error can name the line and the cell."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     next(lines)
     numbers: list[int] = []

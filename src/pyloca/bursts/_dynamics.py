@@ -50,9 +50,9 @@ def from_simulator(
     n_jobs : int, default=1
         Processes; `step` and `observe` must then be functions of a module. The result does not depend on it.
     random_state : int, optional
-        Draws the noise; an integer draws the same each time.
+        Seed of the noise.
     progress : bool, optional
-        A progress bar on stderr; None shows it on a terminal.
+        Whether to show a progress bar on stderr; None shows it on a terminal.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def from_simulator(
     Raises
     ------
     BurstError
-        If the simulator returns another shape or leaves the finite numbers.
+        If the simulator returns a wrong shape, or values that are not finite.
     ValueError
         If an argument is wrong.
 
@@ -94,7 +94,7 @@ def from_simulator(
             bursts = list(tqdm(pool.map(_restart, *jobs, chunksize=chunk), file=sys.stderr, **bar))
     for i, burst in enumerate(bursts):
         if not np.isfinite(burst).all():
-            raise BurstError(f"the simulator left the finite numbers in burst {i}, from state {X[i]}; shorten dt.")
+            raise BurstError(f"the simulator is not finite in burst {i}, from state {X[i]}; shorten dt.")
     sigma = None if diffusion is None else float(diffusion) * float(dt) ** 0.5
     known = "σ is not known" if sigma is None else f"σ = {sigma:g}"
     return Bursts(
@@ -122,11 +122,11 @@ def from_time_series(
     diffusion: float | None = None,
     dt: float | None = None,
 ) -> Bursts:
-    """Short windows of one long trajectory (T, D), as if each were a burst.
+    """Make bursts from short windows of one long trajectory (T, D).
 
-    In a window the steps y_{t+1} − y_t are, but for their mean, which is the drift, independent and as wide as the
+    Apart from their mean, which is the drift, the steps y_{t+1} − y_t in a window are independent and as wide as the
     noise of the process pushed through the instrument: a burst is the middle of the window plus these steps without
-    their mean. It is assumed that the process does not get far within a window, and that samples are evenly spaced.
+    their mean. It is assumed that the process does not move far within a window, and that samples are evenly spaced.
 
     Parameters
     ----------

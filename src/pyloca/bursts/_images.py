@@ -90,7 +90,7 @@ def from_image(image: ArrayLike, threshold: float, eps: float = 1.5, min_points:
 
 
 def _local_median(centres: Array, sizes: Array) -> Array:
-    """The median size of the nearest spots: perspective makes all spots of a corner smaller."""
+    """Compute the median size of the nearest spots: perspective makes all spots of a corner smaller."""
     from sklearn.neighbors import NearestNeighbors
 
     near = NearestNeighbors(n_neighbors=min(AROUND, len(sizes))).fit(centres).kneighbors(return_distance=False)
@@ -109,7 +109,7 @@ def from_image_patches(
     """Look at a picture through a window: a burst is what a camera sees as it trembles about a position.
 
     Neighbouring positions must be nearer to each other than the finest detail in view: otherwise the difference of two
-    windows is no step along the picture, and distances come out short. Blur the picture or take more positions. A
+    windows is not a step along the picture, and distances come out short. Blur the picture or take more positions. A
     window must have texture in both directions; over a straight edge no camera can tell where along it it is.
 
     Parameters

@@ -92,8 +92,8 @@ def sensor_array(
     stencil : array of shape (M, d), optional
         Offsets s_j of your own receivers, in place of a ring.
     whiten : bool
-        Whether to bend a stencil that is longer one way than another into one that is not. This moves the receivers, so
-        it is only for those you can move.
+        Whether to make a stencil isotropic that is longer one way than another. This moves the receivers, so it is only
+        for those you can move.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def sensor_array(
     Raises
     ------
     BurstError
-        If the stencil does not span all directions, or is longer one way than another and is not to be whitened; if
-        `positions` or what `f` returns are not finite numbers of the right shape.
+        If the stencil does not span all directions, or is longer one way than another and `whiten` is false; if
+        `positions` or the values of `f` are not finite numbers of the right shape.
     ValueError
         If `radius` or `n_receivers` is wrong.
 
@@ -226,7 +226,7 @@ def on_manifold(
 def _sphere(X: Array) -> Callable[[Array], Array]:
     radius = np.linalg.norm(X, axis=1)
     if radius.min() <= 1e-12 * radius.max():
-        raise BurstError(f"latent {int(np.argmin(radius))} lies at the origin, which is on no sphere about it.")
+        raise BurstError(f"latent {int(np.argmin(radius))} is at the origin, so there is no sphere through it.")
     return lambda points: points * (radius / np.linalg.norm(points, axis=1))[:, None]
 
 

@@ -28,7 +28,7 @@ Units = Mapping[str, str] | Sequence[str | None]
 
 
 def burst_name(label: Any) -> str:
-    """A burst as messages name it: by its number, or by its id in quotes."""
+    """Name a burst for a message: by its number, or by its id in quotes."""
     return f"burst {int(label)}" if isinstance(label, (int, np.integer)) else f"burst {str(label)!r}"
 
 
@@ -130,7 +130,7 @@ def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) ->
 
 
 def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """A unit per feature, "" where it is not known; None when no unit is known."""
+    """Return one unit per feature, "" where it is not known; None when no unit is known."""
     if isinstance(units, Mapping):
         if names is None:
             raise BurstError("units by name need feature_names; pass them, or a sequence of D units.")
@@ -171,7 +171,7 @@ def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:
 def choose_columns(
     names: Sequence[str], label: str, columns: Sequence[str] | None, exclude: Sequence[str]
 ) -> list[str]:
-    """The columns of measurements: those asked for, in that order, or all but `label`; without the excluded ones."""
+    """Choose the columns of measurements: `columns` in that order, or all but `label`; without the excluded ones."""
     check_choice(columns, exclude)
     missing = [name for name in [*(columns or ()), *exclude] if name not in names]
     if missing:

@@ -15,10 +15,10 @@ __all__ = ["from_neighbors"]
 
 
 def from_neighbors(points: ArrayLike, n_neighbors: int) -> Bursts:
-    """Take each point with its nearest neighbours for a burst: for when there are no repeated measurements.
+    """Treat each point and its nearest neighbours as a burst, where there are no repeated measurements.
 
-    It is assumed that the points lie as densely in every latent direction, everywhere. Where they do not, their density
-    is taken for a property of the instrument, and the coordinates are those in which it is uniform.
+    It is assumed that the points are equally dense in all latent directions, everywhere. Where they are not, their
+    density is taken for a property of the instrument, and the coordinates are those in which it is uniform.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def from_neighbors(points: ArrayLike, n_neighbors: int) -> Bursts:
         raise BurstError(f"n_neighbors = {n_neighbors} neighbours cannot be found among {len(Y)} points.")
     warnings.warn(
         f"bursts are made of the {n_neighbors} nearest neighbours of each point, not measured: coordinates are right "
-        "only if the points lie equally densely in all latent directions, everywhere, and their scale is not known.",
+        "only if the points are equally dense in all latent directions, everywhere, and their scale is not known.",
         TrustWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""Which items are trained on and which are held out."""
+"""The split into training and held-out items."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["split_indices"]
 def split_indices(
     n: int, fraction: float, seed: int | np.random.RandomState | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sorted positions of the training and of the held-out items; at least one of n is trained on.
+    """Draw the sorted positions of the training and the held-out items; at least one of n is trained on.
 
     Parameters
     ----------
     n : int
         Number of items.
     fraction : float in [0, 1)
-        Part of them that is held out.
+        Fraction of them that is held out.
     seed : int, RandomState or None
-        Draws them.
+        Seed of the draw.
 
     Returns
     -------

@@ -30,7 +30,7 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parqu
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a file."""
+    """What to read from a file."""
 
     burst_id: str
     columns: Sequence[str] | None
@@ -46,7 +46,7 @@ def open_bursts(
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
 ) -> Bursts:
-    """Read bursts from a file, by its suffix.
+    r"""Read bursts from a file, by its suffix.
 
     ``.npy``
         (N, M, D), memory-mapped, so that it may be larger than memory.
@@ -69,8 +69,8 @@ def open_bursts(
     exclude : sequence of str
         Features to leave out, by name.
     on_text : {"raise", "warn"}
-        What to do about columns of a table that do not hold numbers when no `columns` are asked for: refuse the file,
-        or leave them out with a warning.
+        What to do about columns of a table that do not hold numbers when no `columns` are given: refuse the file, or
+        leave them out with a warning.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def open_bursts(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "runs.csv")
-    ...     _ = path.write_text("run,p,operator\\n7,1.5,Ann\\n7,1.6,Ann\\n4,2.5,Bo\\n")
+    ...     _ = path.write_text("run,p,operator\n7,1.5,Ann\n7,1.6,Ann\n4,2.5,Bo\n")
     ...     open_bursts(path, burst_id="run", exclude=["operator"])
     Bursts(N=2, M=1..2, D=1)
     """
@@ -100,12 +100,12 @@ def open_bursts(
 
 
 def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """Names of the columns of a table, or of the features of another file; None when it has none.
+    r"""Read the names of the columns of a table, or of the features of another file; None when it has none.
 
     Parameters
     ----------
     path : path
-        Of any file that `open_bursts` reads. Of a table only the header is read.
+        Any file that `open_bursts` reads. Only the header of a table is read.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "runs.csv")
-    ...     _ = path.write_text("run,p,T\\n7,1.5,20\\n")
+    ...     _ = path.write_text("run,p,T\n7,1.5,20\n")
     ...     column_names(path)
     ('run', 'p', 'T')
     """
@@ -135,7 +135,7 @@ def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
 
 
 def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]) -> Bursts:
-    """Bursts from whatever holds them: themselves, an array, a list of arrays, or the path to a file.
+    """Convert an array, a list of arrays, or the path to a file to `Bursts`; `Bursts` are returned as they are.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
 
 
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
-    """Write bursts to .npy (equal lengths), .npz, .csv or .parquet; the file appears whole or not at all.
+    """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
     Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
     and .parquet.
@@ -168,7 +168,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     Returns
     -------
     Path
-        Of the file.
+        The file that was written.
 
     Raises
     ------
@@ -209,14 +209,14 @@ def _readable(path: str | os.PathLike[str]) -> Path:
 
 
 def _naming(path: Path, read: Callable[[], Any]) -> Any:
-    """Errors say which file they are about."""
+    """Prefix errors with the file they are about."""
     try:
         return read()
     except BurstError as error:
         raise BurstError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     except (ModuleNotFoundError, Warning):
         raise
-    except Exception as error:  # libraries raise many kinds on garbage; all mean the same to the user
+    except Exception as error:  # libraries raise many kinds of errors on garbage; all mean the same to the user
         reason = "it is another kind of file, or holds Python objects" if "pickle" in str(error) else str(error)
         raise BurstError(f"{path}: not a readable {path.suffix} file of numbers ({reason}).") from error
 
@@ -254,7 +254,7 @@ def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
 
 
 def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
-    """The features that are asked for by name."""
+    """Select features by name."""
     if wanted.columns is None and not wanted.exclude:
         return bursts
     if bursts.feature_names is None:
@@ -307,7 +307,7 @@ def read_csv(
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
 ) -> Bursts:
-    """Read bursts from a long table in CSV with a header line.
+    r"""Read bursts from a long table in CSV with a header line.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def read_csv(
     Examples
     --------
     >>> import io
-    >>> bursts = read_csv(io.StringIO("run,p,T\\n7,1.5,20\\n7,1.6,21\\n4,2.5,30\\n"), "run")
+    >>> bursts = read_csv(io.StringIO("run,p,T\n7,1.5,20\n7,1.6,21\n4,2.5,30\n"), "run")
     >>> bursts.ids.tolist(), bursts.feature_names
     ([7, 4], ('p', 'T'))
     """
@@ -342,7 +342,7 @@ def read_csv(
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:
-    """Text that integers are written as, all of it, as integers; '007' is a name."""
+    """Convert texts to integers if all of them are written as integers are; '007' is a name."""
     try:
         numbers = labels.astype(np.int64)
     except (ValueError, OverflowError):
@@ -401,7 +401,7 @@ def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:
 
 
 def _need(module: str, extra: str) -> Any:
-    """Import an optional package, or say which extra brings it."""
+    """Import an optional package, or say which extra installs it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -27,7 +27,7 @@ def from_table(
     exclude: Sequence[str] = (),
     units: Units | None = None,
 ) -> Bursts:
-    """Bursts from a long table: rows with the same `burst_id` are a burst, in order of first appearance.
+    """Make bursts from a long table: rows with the same `burst_id` are a burst, in order of first appearance.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def from_table(
 
 
 def as_array(column: Any) -> NDArray[Any]:
-    """A column as an array; a null among numbers becomes NaN."""
+    """Convert a column to an array; a null among numbers becomes NaN."""
     if np.ma.isMaskedArray(column):
         return column
     if hasattr(column, "combine_chunks"):  # Arrow

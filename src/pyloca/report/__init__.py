@@ -1,4 +1,4 @@
-"""Pages: one HTML file with text, tables, pictures, and the fitted model itself to play with.
+"""Pages: one HTML file with text, tables, figures, and the fitted model itself to explore.
 
 Needs the extra ``pyloca[report]``.
 """

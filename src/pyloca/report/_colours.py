@@ -1,4 +1,4 @@
-"""What a page colours bursts by beside its own figures: columns of the user's, one value per burst."""
+"""The user's own columns that a page can colour bursts by, one value per burst."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Columns", "as_columns", "read_colours"]
 
 Columns = Mapping[str, ArrayLike | Sequence[str]]
 
-ID = "burst_id"  # the column that is read as ids wherever it stands; else the first one is
+ID = "burst_id"  # the column of ids, wherever it is; if there is none of this name, the first one
 
 
 def as_columns(columns: Columns, n: int) -> dict[str, NDArray[Any]]:
@@ -71,8 +71,8 @@ def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]
     Parameters
     ----------
     path : path
-        A CSV file with a header line. The column ``burst_id``, or the first one where there is none of this name, holds
-        the ids; each other column is one to colour by: of numbers when every cell is a number or empty, else of text.
+        A CSV file with a header line. The column ``burst_id``, or the first one if there is none of this name, holds
+        the ids; every other column is one to colour by: numbers if every cell is a number or empty, else text.
     ids : sequence of N labels
         Ids of the bursts. A burst that is not in the file has no value; rows of other bursts are ignored.
 
@@ -84,7 +84,7 @@ def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]
     Raises
     ------
     BurstError
-        If the file cannot be read as such a table, names a burst twice, or none of the bursts.
+        If the file cannot be read as such a table, names a burst twice, or has none of the bursts.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _numbers_or_texts(cells: list[str]) -> NDArray[Any]:
 
 
 def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Names of the columns, and the rows with their line numbers."""
+    """Read the names of the columns, and the rows with their line numbers."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file, strict=True)

@@ -1,4 +1,4 @@
-"""A table that a page writes to a CSV file when its reader asks for it."""
+"""A table that the reader of a page can download as a CSV file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from pyloca.report._packing import pack
 
 __all__ = ["MOST_ROWS", "Download"]
 
-MOST_ROWS = 50_000  # 3 MB of a page; a larger table has its place in a file of its own
+MOST_ROWS = 50_000  # 3 MB of a page; a larger table belongs in a file of its own
 
 
 @dataclass(frozen=True)
 class Download:
-    """A button that writes a CSV file. The page makes the file itself; nothing is asked of the network.
+    """A button that downloads a CSV file. The page makes the file itself and needs no network.
 
     Attributes
     ----------
     title : str
-        Of the button.
+        Text of the button.
     filename : str
+        Suggested name of the file.
     columns : mapping of str to (n,) array
-        By the names in the header: floats, written with all their digits, or text.
+        Columns by name: floats, written with all their digits, or text.
     """
 
     title: str
@@ -35,7 +36,7 @@ class Download:
 
     @property
     def data(self) -> dict[str, Any]:
-        """As the script of the page reads it."""
+        """The table as the script of the page reads it."""
         columns = []
         for values in self.columns.values():
             array = np.asarray(values)

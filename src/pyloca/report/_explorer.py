@@ -1,4 +1,4 @@
-"""The fitted model in the page: its weights, and the data to show it against, as the script of the page reads them."""
+"""The fitted model in a page: its weights and some data, as the script of the page reads them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,26 @@ __all__ = ["Explorer", "explorer"]
 Array = NDArray[np.float64]
 
 SHOWN = 3000  # points behind the one that is dragged
-EXACT = 200_000  # weights up to which they are stored in float64; beyond, in float32, which a page shows as well
+EXACT = 200_000  # up to so many weights are stored in float64; more, in float32, which is enough for a page
 MOST_WEIGHTS = 1_200_000  # 6 MB in float32 and base64
-MOST_MEANS = 400_000  # numbers of measured means in a page: 2 MB; beyond, dots are coloured by what the decoder says
+MOST_MEANS = 400_000  # numbers of measured means in a page: 2 MB; beyond, dots are coloured by decoded values
 MOST_SENSORS = 1000  # in a menu
 KINDS = ("measurement", "floor")
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """A model to play with. `data` goes into the page as JSON; it is None when `reason` says why there is nothing."""
+    """An interactive model on a page.
+
+    Attributes
+    ----------
+    title : str
+    data : mapping or None
+        Goes into the page as JSON; None when the model cannot be explored.
+    caption : str
+    reason : str
+        Why the model cannot be explored; "" when it can.
+    """
 
     title: str
     data: Mapping[str, Any] | None = None
@@ -64,38 +74,38 @@ def explorer(
     Parameters
     ----------
     model : LOCA
-        Fitted. A model with modules of the user's own cannot run in a page; the explorer then says so.
-    means : (N, D)
-        Measurements that the page shows the model against, such as the means of the bursts. At most 3000 of them are
-        kept, drawn at random.
+        Fitted. A model with the user's own modules cannot run in a page; the explorer then says so.
+    means : (N, D) array
+        Measurements to show with the model, such as the means of the bursts. At most 3000 of them are kept, drawn at
+        random.
     title : str
     kind : {"measurement", "floor"}
-        "measurement": drag a point of the embedding and see what the decoder makes of it. "floor": drag a point of the
-        true latent plane; the measurement of the nearest of `coordinates` (nothing is interpolated) goes through the
-        encoder, and its place and error are drawn.
-    coordinates : (N, 2)
+        "measurement": drag a point of the embedding and see its decoded measurement. "floor": drag a point of the true
+        latent plane; the measurement of the nearest of `coordinates` (nothing is interpolated) goes through the
+        encoder, and the position it finds and its error are drawn.
+    coordinates : (N, 2) array, optional
         True latent coordinates of the means, for "floor".
-    walls : (r, 4)
+    walls : (r, 4) array, optional
         Rooms of the floor as (left, bottom, right, top); the outline of their union is drawn.
-    names : sequence of D str
-        What the features are called, by default as the model has it, with their units.
-    ids : sequence of N labels
-        What the bursts are called, by default their numbers.
-    labels : sequence of N str
-        More words on each burst, beside its id.
-    columns : mapping of str to N numbers or texts
+    names : sequence of D str, optional
+        Names of the features; by default those of the model, with their units.
+    ids : sequence of N labels, optional
+        Ids of the bursts; by default their numbers.
+    labels : sequence of N str, optional
+        Further text for each burst, beside its id.
+    columns : mapping of str to N numbers or texts, optional
         What the dots can be coloured by, beside the sensors.
-    maps : mapping of str to (N,) array
-        The same for figures of the fit, > 0: a logarithmic scale where they range over more than two decades.
-    image_shape : (int, int)
-        Rows and columns of measurements that are pictures, D = rows · columns.
-    motion : RigidMap
+    maps : mapping of str to (N,) array, optional
+        The same for figures of the fit, > 0: with a logarithmic scale if they range over more than two decades.
+    image_shape : (int, int), optional
+        Rows and columns of measurements that are images, D = rows · columns.
+    motion : RigidMap, optional
         From the embedding to the plane of `coordinates`; None calibrates it on all N of them.
-    unit : str
-        Of the embedding.
-    caption : str
-    random_state : int
-        Which points are kept.
+    unit : str, default=""
+        Unit of the embedding.
+    caption : str, default=""
+    random_state : int, default=0
+        Seed of the points that are kept.
 
     Returns
     -------
@@ -106,6 +116,14 @@ def explorer(
     ------
     ValueError
         If `kind` is unknown, or a sequence does not have one entry per feature or per burst.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(data.bursts)
+    >>> explorer(model, data.Y, title="Mushroom").data["total"]
+    100
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
@@ -142,8 +160,8 @@ def explorer(
         "sensors": dim <= MOST_SENSORS,
         "colours": _colours(as_columns(columns or {}, n), as_columns(maps or {}, n), rows),
     }
-    # A cloud of measurements is drawn where an eye can follow it, or coloured by them; on a floor every place needs its
-    # measurement.
+    # Measurements are drawn as a cloud if they have two or three features, else they only colour the dots; on a floor
+    # every position needs its measurement.
     if kind == "floor" or dim in (2, 3):
         data["means"] = pack(Y[rows], "f8" if len(rows) * dim <= EXACT else "f4")
     elif len(rows) * dim <= MOST_MEANS:
@@ -154,7 +172,7 @@ def explorer(
 
 
 def _mixed(model: LOCA) -> bool:
-    """Whether features are of different kinds, so that no one axis holds them all."""
+    """Whether features are of different kinds, so that they cannot share one axis."""
     units, scale = getattr(model, "units_", None), model.feature_scale_
     return (units is not None and len(set(units)) > 1) or bool(np.any(scale != scale[0]))
 
@@ -162,7 +180,7 @@ def _mixed(model: LOCA) -> bool:
 def _colours(
     columns: Mapping[str, NDArray[Any]], maps: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
-    """Store what dots can be coloured by, beside the sensors."""
+    """Collect what dots can be coloured by, beside the sensors."""
     stored: list[dict[str, Any]] = []
     for group, chosen in (("your columns", columns), ("quality of the fit", maps)):
         for name, values in chosen.items():
@@ -199,19 +217,19 @@ def _floor(
 
 
 def _reason(networks: Mapping[str, nn.Module]) -> str:
-    """Why these networks cannot run in a page; "" when they can."""
+    """Explain why these networks cannot run in a page; "" when they can."""
     for name, module in networks.items():
         network = _bare(module)
         if not isinstance(network, MLP):
             return (
-                f"The {name} is a module of your own ({type(network).__name__}). A page runs the networks that pyloca "
-                "makes itself, so this model cannot be explored here; its pictures and figures are complete."
+                f"The {name} is a module of your own ({type(network).__name__}). A page can only run the networks that "
+                "pyloca builds itself, so this model cannot be explored here; its figures and tables are complete."
             )
     size = sum(parameter.numel() for module in networks.values() for parameter in module.parameters())
     if size > MOST_WEIGHTS:
         return (
-            f"Encoder and decoder have {size:,} weights; a page holds {MOST_WEIGHTS:,}, so this model cannot be "
-            "explored here. Fit fewer features, or smaller networks."
+            f"Encoder and decoder have {size:,} weights; a page holds at most {MOST_WEIGHTS:,}, so this model cannot "
+            "be explored here. Use fewer features, or smaller networks."
         )
     return ""
 
@@ -224,7 +242,7 @@ def _bare(module: nn.Module) -> nn.Module:
 
 
 def _scalings(module: nn.Module, n_in: int, n_out: int) -> tuple[Array, Array, Array, Array]:
-    """Write all scalings around a network as one: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
+    """Combine all scalings around a network: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
     in_shift, in_scale, out_shift, out_scale = np.zeros(n_in), np.ones(n_in), np.zeros(n_out), np.ones(n_out)
     while isinstance(module, Standardized):  # from the outermost in
         in_shift = in_shift + in_scale * module.in_shift.numpy()
@@ -256,7 +274,7 @@ def _network(module: nn.Module) -> dict[str, Any]:
 
 
 def _spacing(Z: Array) -> float:
-    """The median distance from a point to the one next to it."""
+    """Compute the median distance from a point to its nearest neighbour."""
     if len(Z) < 2:
         return 0.0
     distances, _ = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z)

@@ -1,4 +1,4 @@
-"""What the page of a model is made from."""
+"""Everything that the page of a model shows, computed once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Found:
-    """What the page is made from: everything has a row for each of the N bursts."""
+    """Everything that the page shows; arrays have one row per burst."""
 
     model: LOCA
     seen: Reading
@@ -37,12 +37,12 @@ class Found:
     loss: Array
     floors: Array  # 0 where sampling explains nothing
     stretch: Array  # (N, k)
-    error: Array  # of the reconstruction, as part of the data's size
+    error: Array  # of the reconstruction, as a fraction of the data's size
     trust: Array
     held_out: NDArray[np.int64] | None  # None: these are not the bursts of the fit
-    diagnostics: Diagnostics  # of the fit when these are its bursts, else of these
+    diagnostics: Diagnostics  # of the fit if these are its bursts, else of these bursts
     labels: Sequence[str] | None
-    columns: dict[str, NDArray[Any]]  # of the user's
+    columns: dict[str, NDArray[Any]]  # the user's own
     agreement: Agreement | None
 
     @property
@@ -73,7 +73,7 @@ def find(
     columns: Columns | None = None,
     agreement: Agreement | None = None,
 ) -> Found:
-    """Everything that a page says of `bursts` under a fitted `model`."""
+    """Compute everything that a page shows of `bursts` and a fitted `model`."""
     if isinstance(bursts, (str, os.PathLike)):
         bursts = open_bursts(bursts)
     seen = read_like(model, bursts)
@@ -81,7 +81,7 @@ def find(
     n = len(statistics)
     spectrum = np.median(statistics.spectra, axis=0) if seen.bursts is None else median_spectrum(seen.bursts)
     if labels is not None and len(labels) != n:
-        raise BurstError(f"there are {len(labels)} labels for {n} bursts; give one for each.")
+        raise BurstError(f"there are {len(labels)} labels for {n} bursts; give one per burst.")
     if agreement is not None and len(agreement.standard_errors) != n:
         raise ValueError(
             f"the agreement is about {len(agreement.standard_errors)} bursts; expected {n}, those of the page: "

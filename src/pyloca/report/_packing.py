@@ -13,7 +13,7 @@ __all__ = ["pack"]
 
 
 def pack(array: NDArray[Any] | torch.Tensor, dtype: str) -> dict[str, Any]:
-    """Pack an array of numbers as JSON holds it."""
+    """Pack an array of numbers for JSON."""
     values = array.detach().numpy() if isinstance(array, torch.Tensor) else array
     raw = np.ascontiguousarray(values, dtype=f"<{dtype}")
     return {"dtype": dtype, "shape": list(raw.shape), "data": base64.b64encode(raw.tobytes()).decode()}

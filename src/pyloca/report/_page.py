@@ -1,4 +1,4 @@
-"""What a page holds, and how it becomes one HTML file that asks nothing of the network."""
+"""The content of a page, and how it becomes one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -33,13 +33,20 @@ SCRIPTS = (
     "colours.js",
     "explorer.js",
     "download.js",
-)  # each uses what lies in those before it
+)  # each uses those before it
 NUMBER = re.compile(r"[-+−]?(\d[\d,.]*(e[-+]?\d+)?( ?%)?|inf|nan|—)( [^\d\s]{1,3})?")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header; columns of numbers are set to the right."""
+    """Rows of text under a header; columns of numbers are aligned to the right.
+
+    Attributes
+    ----------
+    header : tuple of str
+    rows : tuple of tuple of str
+    caption : str
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -53,7 +60,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, and in `alt` what it shows for those who do not see it."""
+    """A picture.
+
+    Attributes
+    ----------
+    png : bytes
+    alt : str
+        What it shows, for readers who cannot see it.
+    caption : str
+    """
 
     png: bytes
     alt: str
@@ -61,24 +76,34 @@ class Figure:
 
     @property
     def source(self) -> str:
-        """The picture itself as an address."""
+        """The picture as a data URL."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in pixels, so that the page does not jump while it opens."""
+        """Width and height in pixels, so that the layout does not move while the page loads."""
         return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
 
     @property
     def wide(self) -> bool:
-        """Whether it needs the whole width of the page; others stand side by side."""
+        """Whether it needs the full width of the page; others are placed side by side."""
         width, height = self.size
         return width > 1.5 * height
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it: explorers, paragraphs, downloads, figures, tables, in this order."""
+    """A heading and its content, shown in this order: explorers, paragraphs, downloads, figures, tables.
+
+    Attributes
+    ----------
+    title : str
+    paragraphs : tuple of str
+    tables : tuple of Table
+    figures : tuple of Figure
+    explorers : tuple of Explorer
+    downloads : tuple of Download
+    """
 
     title: str
     paragraphs: tuple[str, ...] = ()
@@ -98,11 +123,11 @@ class Page:
         The heading, and the sentence or two below it.
     sections : tuple of Section
     settings, versions : mapping of str to str
-        Printed at the end, so that a reader can do it again.
+        Printed at the end, so that a reader can reproduce the result.
     warnings : tuple of str
-        Stand in a box above everything else.
+        Shown in a box above everything else.
     citation : str
-        What to cite; the paper of the method unless said otherwise.
+        What to cite; by default the paper of the method.
     """
 
     title: str
@@ -115,15 +140,38 @@ class Page:
 
 
 def versions() -> dict[str, str]:
-    """What this process runs on."""
+    """List the versions of Python and of the libraries in use.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> list(versions())
+    ['python', 'pyloca', 'torch', 'numpy', 'scipy', 'scikit-learn']
+    """
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def render(page: Page) -> str:
-    """The page as one self-contained HTML file.
+    """Render a page as one self-contained HTML file.
 
-    Every text is escaped, and the file's own policy lets a browser run exactly one script and one style sheet, known by
+    Every text is escaped, and the file's own policy lets a browser use exactly one script and one style sheet, known by
     their hashes: whatever a label contains, it is shown and not run.
+
+    Parameters
+    ----------
+    page : Page
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "<h1>Wi-Fi</h1>" in render(Page("Wi-Fi", "A floor plan.", (Section("Result", ("It worked.",)),)))
+    True
     """
     active = any(section.downloads or any(e.data for e in section.explorers) for section in page.sections)
     style, script = _asset("page.css"), _script() if active else ""
@@ -164,7 +212,7 @@ def _asset(name: str) -> str:
 
 
 def _script() -> str:
-    """The parts of the script in one function, so that they share names among themselves and with nothing else."""
+    """Join the parts of the script in one function, so that they share names only with each other."""
     return '"use strict";\n(() => {\n' + "\n".join(map(_asset, SCRIPTS)) + "})();\n"
 
 

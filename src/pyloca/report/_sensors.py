@@ -21,18 +21,21 @@ PROBE = 5000  # bursts that are decoded for it
 
 
 def embedding(found: Found) -> Section:
-    """Where the bursts lie, coloured by what was measured there; the table of it to take away."""
+    """Draw the embedding coloured by what was measured, and offer it as a table to download."""
     d, by_sensor = found.Z.shape[1], _by_sensor(found)
     shown = "" if d <= MOST_AXES else f" Of the {d} coordinates the first {MOST_AXES} are drawn."
     what = "the mean of a sensor" if by_sensor else "a principal component of the measurements y"
     words = (
-        f"A dot is a burst, coloured by what was measured there: {what}. Colours that change smoothly mean that near "
-        "places measure alike. All axes have one scale; turning, mirroring or shifting the whole picture would change "
-        f"nothing.{shown}"
+        f"Each dot is a burst, coloured by what was measured there: {what}. Colours that change smoothly mean that "
+        "nearby points have similar measurements. All axes have the same scale; rotating, reflecting or shifting the "
+        f"whole picture would change nothing.{shown}"
     )
     if len(found.Z) <= MOST_ROWS:
         return Section("Embedding", (words,), figures=tuple(_maps(found)), downloads=(_download(found),))
-    more = f"A page keeps a table of at most {MOST_ROWS:,} bursts; LOCA.transform and pyloca transform make it."
+    more = (
+        f"A page can hold a table of at most {MOST_ROWS:,} bursts; LOCA.transform and pyloca transform write larger "
+        "ones."
+    )
     return Section("Embedding", (words, more), figures=tuple(_maps(found)))
 
 
@@ -49,7 +52,7 @@ def _maps(found: Found) -> list[Figure]:
         parts = PCA(min(2, means.shape[1]), svd_solver=solver, random_state=0).fit_transform(means).T
         orders = ("1st", "2nd")[: len(parts)]
         coloured = [(f"{order} principal component of y", part) for order, part in zip(orders, parts, strict=True)]
-    # Pictures of more than one panel stand below each other; one of them says enough.
+    # Figures with more than one panel are stacked; one of them is enough.
     coloured = coloured if found.Z.shape[1] <= 2 else coloured[:1]
     return [
         as_figure(plot_map(found.Z, values, label), f"Map of the embedded bursts, coloured by {label}.")

@@ -1,4 +1,4 @@
-"""The page of `pyloca report`: a fitted model, and what bursts say of it."""
+"""The page of `pyloca report`: a fitted model, judged by bursts."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ def user_report(
     agreement: Agreement | None = None,
     name: str = "",
 ) -> Page:
-    """The page of a fitted model: what it found, how far to believe it, and the model itself to play with.
+    """Make the page of a fitted model: what it found, how far to believe it, and the model itself to explore.
 
     Parameters
     ----------
     model : LOCA
         Fitted, or loaded from a file.
-    bursts : (N, M, D), Bursts, BurstStatistics, or a path
+    bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
         The bursts of the fit, or others from the same instrument; the page says which.
     labels : sequence of N str, optional
-        More words on each burst; the page names bursts by their ids.
+        Further text for each burst; the page names bursts by their ids.
     columns : mapping of str to N numbers or texts, optional
         What else the reader can colour the embedding by, such as ``{"operator": [...]}``. `read_colours` reads them
         from a CSV file.
     agreement : Agreement, optional
-        ``pyloca.diagnostics.agreement(model, bursts)``: error bars for the page.
-    name : str
+        ``pyloca.diagnostics.agreement(model, bursts)``, which gives the page error bars.
+    name : str, default=""
         Title of the page.
 
     Returns
@@ -66,9 +66,9 @@ def user_report(
     Raises
     ------
     BurstError
-        If the bursts cannot be used, or there are not as many `labels`.
+        If the bursts cannot be used, or there is not one label per burst.
     ValueError
-        If `columns` or `agreement` are about another number of bursts.
+        If `columns` or `agreement` have a different number of bursts.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def user_report(
     found = find(model, bursts, labels, columns, agreement)
     warnings = found.diagnostics.warnings
     if found.held_out is None:
-        # A doubt about the fit itself does not go away with other data.
+        # A doubt about the fit itself remains with other data.
         warnings = (*model.diagnostics_.warnings, *(w for w in warnings if w not in model.diagnostics_.warnings))
     return Page(
         title=name or "Standardized coordinates",
@@ -112,11 +112,11 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
     verdict = (
         "A check says that this result should not be believed as it stands."
         if warnings
-        else f"No check speaks against it: bursts come out {low:.3f} to {high:.3f} times as long as they should "
-        f"(5 % to 95 % of all directions){_sampling_words(found.diagnostics)}."
+        else f"No check found a fault: bursts are {low:.3f} to {high:.3f} times as long as they should be (5 % to 95 % "
+        f"of all directions){_sampling_words(found.diagnostics)}."
     )
     return (
-        f"{len(found.Z):,} bursts in {plural(found.statistics.n_features, 'feature')}, brought to "
+        f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
         f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
     )
 
@@ -181,14 +181,14 @@ def _whitening(found: Found) -> Section:
         "A burst of few points is never exactly white: sampling alone leaves k (k + 1) / (2 (M − 1)) of the loss on "
         "average. Where the histogram follows the black curve, the encoder is as good as these bursts can tell."
         if found.sampled
-        else "Nothing of this loss is explained by sampling: the local geometry is known exactly, or the points of a "
-        "burst are a fixed array and not random."
+        else "Sampling explains none of this loss: the local geometry is known exactly, or the points of a burst are a "
+        "fixed array and not random."
     )
     return Section(
         "Whitening: is every burst round?",
         (
-            "The whitening loss of a burst is tr G − log det G − k, where G is its covariance after the encoder, over "
-            f"σ². It is 0 for a burst that came out round and of the right size. {explained}",
+            "The whitening loss of a burst is tr G − log det G − k, where G is its covariance after the encoder, "
+            f"divided by σ². It is 0 for a burst that is round and of the right size. {explained}",
         ),
         (_worst(found, score),),
         (
@@ -201,8 +201,8 @@ def _whitening(found: Found) -> Section:
             as_figure(
                 plot_map(found.Z, score, label, log=True),
                 "Map of the embedded bursts, coloured by their whitening loss.",
-                "The same on the embedding. Bright patches, rather than single bright dots, are places to mistrust: an "
-                "edge, a fold, or a measurement that is nearly blind there.",
+                "The same on the embedding. Bright patches, rather than single bright dots, are regions to distrust: "
+                "an edge, a fold, or a measurement that is nearly blind there.",
             ),
             *_ellipses(found),
         ),
@@ -216,8 +216,8 @@ def _ellipses(found: Found) -> list[Figure]:
         as_figure(
             plot_ellipses(found.Z, push(found.seen.encoder, found.statistics, found.model.burst_std_)[1].numpy()),
             "Some bursts after the encoder, drawn as ellipses on the embedding.",
-            "Some bursts after the encoder, many times enlarged. Round ones of the size of the dashed circle are as "
-            "they should be; where long ones lie side by side, distances are wrong that way.",
+            "Some bursts after the encoder, greatly enlarged. They should be round and of the size of the dashed "
+            "circle; where elongated ones lie side by side, distances are wrong in that direction.",
         )
     ]
 
@@ -236,7 +236,7 @@ def _worst(found: Found, score: Array) -> Table:
     names = ("burst",) if found.labels is None else ("burst", "label")
     header = [*names, "embedded at", "stretch", "loss"]
     header += ["loss / sampling"] * found.sampled + ["held out"] * (found.held_out is not None) + ["reconstruction"]
-    return Table(tuple(header), tuple(rows), f"The {len(rows)} bursts that came out least round")
+    return Table(tuple(header), tuple(rows), f"The {len(rows)} bursts that are least round")
 
 
 def _reconstruction(found: Found) -> Section:
@@ -245,10 +245,10 @@ def _reconstruction(found: Found) -> Section:
     return Section(
         "Reconstruction: does it come back?",
         (
-            "The mean of every burst goes through the encoder and back through the decoder. The error is its distance "
-            "from itself, as a part of the data's size (the root mean square distance from their centre). "
-            f"The median is {percent(np.median(found.error))}, the worst is {percent(found.error.max())}; {far:,} of "
-            f"{len(found.error):,} bursts are off by more than 10 %.",
+            "The mean of every burst goes through the encoder and back through the decoder. The error is the distance "
+            "of the result from the mean, as a fraction of the data's size (root mean square distance from the "
+            f"centre). The median is {percent(np.median(found.error))}, the worst is {percent(found.error.max())}; "
+            f"{far:,} of {len(found.error):,} bursts are off by more than 10 %.",
         ),
         figures=(
             as_figure(
@@ -259,8 +259,8 @@ def _reconstruction(found: Found) -> Section:
             as_figure(
                 plot_map(found.Z, found.error, label, log=True),
                 "Map of the embedded bursts, coloured by their reconstruction error.",
-                "The same on the embedding. Where two distant measurements are embedded at one place, no decoder can "
-                "tell them apart, and this is where it shows.",
+                "The same on the embedding. Where two distant measurements are embedded at the same point, no decoder "
+                "can tell them apart, and it shows here.",
             ),
         ),
     )
@@ -269,7 +269,7 @@ def _reconstruction(found: Found) -> Section:
 def _training(found: Found) -> Section:
     history = found.model.history_
     if not history:
-        return Section("Training", ("The training left no record: it ended before its first check.",))
+        return Section("Training", ("There is no record of the training: it ended before its first check.",))
     return Section(
         "Training",
         (
@@ -280,7 +280,7 @@ def _training(found: Found) -> Section:
             as_figure(
                 plot_training(history),
                 f"Loss against iterations of the training, {len(history)} checks.",
-                "Loss at every check of the training, on the bursts that it used and on those held out.",
+                "Loss at every check of the training, on the training bursts and on those held out.",
             ),
         ),
     )
@@ -294,7 +294,7 @@ def _bursts(found: Found) -> Section:
         f"a clear drop after them means that the bursts are flat patches. {percent(off)} of a burst's variance lies "
         "off its tangents (median): noise and curvature."
         if k < found.statistics.n_features
-        else "here these are all directions that there are."
+        else "here these are all directions."
     )
     sensors = (sensor_table(found),) if found.named or found.statistics.n_features <= MANY else ()
     return Section(
@@ -343,7 +343,7 @@ def _whose(found: Found) -> str:
 
 
 def _scale(model: LOCA) -> str:
-    return "given" if model.burst_std is not None else "not given to LOCA: where the bursts knew none, estimated"
+    return "given" if model.burst_std is not None else "not given to LOCA: taken from the bursts, or estimated"
 
 
 def _floor_words(found: Found, floor: float) -> str:

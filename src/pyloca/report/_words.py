@@ -1,4 +1,4 @@
-"""Numbers and pictures as the page of a model writes them."""
+"""Numbers and figures as the page of a model shows them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Array = NDArray[np.float64]
 
 
 def as_figure(picture: drawn.Figure, alt: str, caption: str = "") -> Figure:
-    """Make a drawn figure a picture of the page, with words for those who do not see it."""
+    """Convert a drawn figure for the page, with a text for readers who cannot see it."""
     return Figure(png(picture), alt, caption)
 
 
 def counts_words(counts: Array) -> str:
-    """How many points the bursts have."""
+    """Write how many points the bursts have."""
     if not np.isfinite(counts).all():
         return "known exactly"
     low, high = int(counts.min()), int(counts.max())
@@ -28,7 +28,7 @@ def counts_words(counts: Array) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part of one in percent, with two digits."""
+    """Write a fraction in percent, with two digits."""
     if 0 < part < 1e-5:
         return "less than 0.001 %"
     return f"{np.format_float_positional(100 * part, precision=2, fractional=False, trim='-')} %"
@@ -40,5 +40,5 @@ def numbers(values: Array) -> str:
 
 
 def plural(n: int, noun: str) -> str:
-    """Count things."""
+    """Write a number of things."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,4 +1,4 @@
-// Drag a point, see what the model makes of it.
+// Drag a point and see how the model maps it.
 const FAR = 3; // times the usual spacing between embedded bursts at which a point is outside the data
 const FADED = 0.45; // strength with which that is drawn
 const NEAR = 8; // pixels from a dot at which the mouse is on it
@@ -135,7 +135,7 @@ class MeasurementExplorer extends Explorer {
     this.axes = d > 1 ? [0, 1] : [0];
     root.querySelector(".hint").textContent =
       "Drag the orange point, or focus the embedding and use the arrow keys (with Shift: ten times as far). " +
-      "The decoder runs in this page and says what would be measured there.";
+      "The decoder runs in this page and shows what would be measured there.";
     if (d > 2) this.addControls();
     addColourMenu(this.stage, this, () => this.redraw());
     this.addViews();

@@ -73,7 +73,7 @@ function drawAxes(context, names, direction, height) {
 
 const shorten = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
 
-/** Any D: a bar a feature, or a line of many, over the range of the data. */
+/** Any D: one bar per feature, or a line through many, over the range of the data. */
 function makeBars(parent, data, explorer, update, ratio) {
   const named = Boolean(data.names);
   const low = unpack(data.low);
