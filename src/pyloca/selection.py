@@ -67,7 +67,7 @@ class BurstStdEstimate:
 
     def __str__(self) -> str:
         error = f" ± {self.standard_error:.1g}" if np.isfinite(self.standard_error) else ", from a single distance"
-        scale = "in the unit of the distances" if self.known_scale else "in the unit of the measurements"
+        scale = "in the unit of the distances" if self.known_scale else "of the measurements as LOCA scales them"
         return f"σ = {self.burst_std:.4g}{error}, {scale}"
 
     def _repr_html_(self) -> str:
@@ -220,7 +220,8 @@ def estimate_burst_std(
     """Estimate σ from the bursts alone, or in the right unit from some known distances.
 
     From the bursts alone, σ² is the median first eigenvalue of the burst covariances (section 7.1 of the paper). That
-    is the size of a burst in the *measurements*, so coordinates found with it are right up to one factor. If some
+    is the size of a burst in the *measurements*, after `LOCA` has scaled their features (``feature_scale="auto"``), so
+    coordinates found with it are right up to one factor. If some
     latent distances are known, σ is chosen such that the closed-form alignment reproduces them.
 
     Parameters

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
@@ -297,6 +298,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         # noise and scale have already been removed from the statistics
         same |= {"measurement_noise": None, "feature_scale": None}
         settings = self.get_params(deep=False) | same
+        if not is_integer(self.random_state, 0):  # candidates are compared on the same held-out bursts
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            settings["random_state"] = int(seed)
         models = {d: type(self)(**(settings | {"n_components": d})) for d in range(k, k + MORE + 1)}
         return compare_components(models, statistics, statistics.counts).n_components
 
