@@ -130,6 +130,15 @@ def large_bursts(seed: int) -> Dataset:
     return plant("bursts too large for f", seed, std=0.3)
 
 
+def clock(seed: int) -> Dataset:
+    """A time stamp among the sensors: it varies between bursts, and the coordinates do not hold it."""
+    data = plant("a clock among the sensors", seed)
+    points = data.bursts.to_array()
+    ticks = np.arange(len(points))[:, None] * (points.shape[1] + 50) + np.arange(points.shape[1])  # (N, M)
+    bursts = Bursts(np.concatenate([points, ticks[:, :, None] / ticks.max()], axis=2))
+    return dataclasses.replace(data, bursts=bursts)
+
+
 FAULTS = {
     "uneven_size": two_sizes,
     "uneven_shape": turning,
@@ -141,6 +150,7 @@ FAULTS = {
     "pieces": pieces,
     "curved": curved,
     "large_bursts": large_bursts,
+    "round_trip": clock,
 }
 # faults that are refused before training, by a word of the message
 REFUSED = {"pieces": "pieces that do not touch", "noise": "measurement noise hides"}

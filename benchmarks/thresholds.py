@@ -6,6 +6,7 @@ Recorded are `inspect_bursts` and the verdict on the finished fit; not what the 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import warnings
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from benchmarks import faults, unseen
-from benchmarks.tables import print_table, write_results
+from benchmarks.tables import RESULTS, commit, print_table, write_results
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset
@@ -30,6 +31,8 @@ from pyloca.thresholds import TABLE, Threshold, recording
 SEEDS = 5  # the first of those given
 # Fewer bursts than in `faults` and `unseen`, where faults show as well: 500 of the planted 800, and these of the clean.
 PLANTED, CLEAN = 500, 1000
+
+KEPT = RESULTS / "thresholds.json"
 
 
 class Seen(NamedTuple):
@@ -148,8 +151,8 @@ def _without_remarks(judged: tuple[str, dict[str, list[float]]]) -> tuple[str, t
     return judged[0], (), judged[1]
 
 
-def one_seed(seed: int) -> dict[str, Seen]:
-    """All cases: "clean: set", or "expected finding: set"."""
+def one_seed(seed: int, only: frozenset[str]) -> dict[str, Seen]:
+    """All cases: "clean: set", or "expected finding: set"; when findings are named, the faults of these alone."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", TrustWarning)
     seen = {}
@@ -158,11 +161,11 @@ def one_seed(seed: int) -> dict[str, Seen]:
         print(seed, name, seen[f"clean: {name}"][:2], flush=True)
     with mock.patch.object(faults, "N", PLANTED):
         for expected, cases in FAULTS.items():
-            for make, options in cases:
+            for make, options in cases if not only or expected in only else []:
                 data = make(seed)
                 seen[f"{expected}: {data.name}"] = look(data, seed, **options)
                 print(seed, expected, data.name, seen[f"{expected}: {data.name}"].called, flush=True)
-        seen |= models(seed)
+        seen |= {} if only else models(seed)
     return seen
 
 
@@ -193,11 +196,13 @@ def separates(row: Threshold, facts: dict[str, Any]) -> bool:
     return good and (facts["fault"] is None or row.passed(facts["fault"]["number"]))
 
 
-def run(seeds: list[int]) -> bool:
+def run(seeds: list[int], only: str = "") -> bool:
+    """All thresholds, or those named in `only`, beside earlier ones in the file of results."""
     seeds = seeds[:SEEDS]
-    seen = Parallel(n_jobs=-1)(delayed(one_seed)(seed) for seed in seeds)
-    thresholds = [row for row in TABLE if isinstance(row, Threshold)]
-    rows = {row.name: extremes(row, seen) for row in thresholds}
+    thresholds = [row for row in TABLE if isinstance(row, Threshold) and (not only or row.name in only.split(","))]
+    findings = frozenset(finding for row in thresholds for finding in row.findings) if only else frozenset()
+    seen = Parallel(n_jobs=-1)(delayed(one_seed)(seed, findings) for seed in seeds)
+    rows = {row.name: extremes(row, seen) | {"commit": commit()} for row in thresholds}
     cases = {
         case: {"called": [s[case].called for s in seen], "remarks": sorted({r for s in seen for r in s[case].remarks})}
         for case in seen[0]
@@ -205,7 +210,7 @@ def run(seeds: list[int]) -> bool:
     shown = []
     for row in thresholds:
         facts = rows[row.name]
-        sides = [[facts[side]["number"], facts[side]["case"]] if facts[side] else ["", ""] for side in facts]
+        sides = [[facts[s]["number"], facts[s]["case"]] if facts[s] else ["", ""] for s in ("clean", "fault")]
         shown.append([row.name, row.value, *sides[0], *sides[1], "" if separates(row, facts) else row.note or "NO"])
     header = ("threshold", "value", "clean", "on", "fault", "on", "does not separate")
     print_table("thresholds", header, shown)
@@ -214,5 +219,7 @@ def run(seeds: list[int]) -> bool:
         if not case.startswith("clean: "):
             facts.pop("remarks")
     print_table("verdicts", ("case", "called"), [(case, ", ".join(f["called"])) for case, f in cases.items()])
-    write_results("thresholds", {"rows": rows, "cases": cases, "seed_list": seeds})
+    earlier = json.loads(KEPT.read_text(encoding="utf-8")) if only and KEPT.is_file() else {"rows": {}, "cases": {}}
+    kept = {"rows": earlier["rows"] | rows, "cases": earlier["cases"] | cases}
+    write_results(KEPT.stem, kept | {"seed_list": seeds})
     return all(separates(row, rows[row.name]) or row.note for row in thresholds)
