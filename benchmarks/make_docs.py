@@ -145,8 +145,8 @@ def units_table() -> str:
     facts = load("units")
     lines = [
         "Six sensors in mixed units against the same table scaled by hand (`python -m benchmarks units`, "
-        f"{len(facts['seed_list'])} seeds): largest distance between the two embeddings, as a part of their size. The bar "
-        f"is {number(facts['bar'])}.",
+        f"{len(facts['seed_list'])} seeds): largest distance between the two embeddings, as a part of their size. "
+        f"The bar is {number(facts['bar'])}.",
         "",
         "| units | median | worst seed |",
         "|---|---|---|",
@@ -163,8 +163,8 @@ def own_networks_table() -> str:
     facts = load("own_networks")
     seeds = ", ".join(str(seed) for seed in facts["seed_list"])
     lines = [
-        f"Your own network against the built-in one (`python -m benchmarks own_networks`, seeds {seeds}): medians, and their "
-        f"ratio to the built-in one; the bar is {facts['bar']:g} ×. Time in processor seconds.",
+        f"Your own network against the built-in one (`python -m benchmarks own_networks`, seeds {seeds}): medians, and "
+        f"their ratio to the built-in one; the bar is {facts['bar']:g} ×. Time in processor seconds.",
         "",
         "| data: network | stress | ratio | round trip | ratio | time, ratio |",
         "|---|---|---|---|---|---|",
