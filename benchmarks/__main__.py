@@ -60,12 +60,14 @@ def main() -> int:
     parser.add_argument("names", nargs="+", choices=[*COMMANDS, "all"])
     parser.add_argument("--seeds", default="0-9", help="such as 0-9 or 3,5 (default: 0-9)")
     parser.add_argument("--threads", type=int, default=None, help="threads of PyTorch (default: its own choice)")
+    parser.add_argument("--only", default="", help="some experiments (accuracy) or cases (faults), separated by commas")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     names = [n for n in COMMANDS if n not in HOURS] if "all" in options.names else options.names
     # a list: every benchmark runs, also after one has missed its bar
-    held = [COMMANDS[name](_seeds(options.seeds)) for name in names]
+    only = {"only": options.only} if options.only else {}
+    held = [COMMANDS[name](_seeds(options.seeds), **only) for name in names]
     return 0 if all(held) else 1
 
 

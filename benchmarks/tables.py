@@ -34,7 +34,7 @@ def write_results(name: str, content: dict[str, Any]) -> None:
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, Python {platform.python_version()}",
         "torch": torch.__version__,
-        "commit": _commit(),
+        "commit": commit(),
         **content,
     }
     path = RESULTS / f"{name}.json"
@@ -62,7 +62,7 @@ def summary_row(name: str, facts: dict[str, Any]) -> list[Any]:
 HEADER = ("what", "bar", "median", "worst", "holds", "seeds")
 
 
-def _commit() -> str:
+def commit() -> str:
     """Which code was measured; "" outside a clone."""
     root = RESULTS.parent.parent
     try:

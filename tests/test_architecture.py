@@ -151,9 +151,9 @@ def test_exported_members(name):
 
 def test_the_package_shows_about_a_dozen_names():
     assert len(pyloca.__all__) <= 14
-    shown = {name for name in vars(pyloca) if not name.startswith("_")}
+    shown = {name for name in dir(pyloca) if not name.startswith("_")}
     files = {path.stem for path in SOURCE.iterdir()} - {"__init__", "__pycache__"}
-    assert shown <= set(pyloca.__all__) | files | {"version"}
+    assert set(pyloca.__all__) - {"__version__"} <= shown <= set(pyloca.__all__) | files
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,8 @@ def test_a_fitted_model_says_its_sizes_sensors_and_verdict(model):
 
 def test_a_model_without_fault_says_so(model, monkeypatch):
     monkeypatch.setattr(model, "diagnostics_", replace(model.diagnostics_, findings=(), p_values=np.ones(60)))
-    assert shown(model).endswith("no fault foundEmbedding of 60 bursts, z0 to the right, z1 up")
+    assert "no fault found" in shown(model)
+    assert shown(model).endswith("Embedding of 60 bursts, z0 to the right, z1 up")
 
 
 def test_other_shapes_of_models_are_shown():

@@ -52,8 +52,8 @@ class Inspection:
         Median fraction of a burst's variance off its tangents: noise and curvature.
     strain : float
         Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
-    outliers : tuple of int
-        Positions of bursts whose size does not match that of their neighbours.
+    outliers : tuple
+        Ids of the bursts whose size does not match that of their neighbours.
     remarks : tuple of str
         What may go wrong, and what to do.
     positions : (n, k) array or None
@@ -71,7 +71,7 @@ class Inspection:
     burst_std_known: bool
     off_tangent: float
     strain: float
-    outliers: tuple[int, ...]
+    outliers: tuple[Any, ...]
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
@@ -168,7 +168,7 @@ def inspect_bursts(
     except BurstError as error:
         apart = str(error)
     near = Neighborhood(statistics)
-    outliers = tuple(int(i) for i in near.rows[near.giants])
+    outliers = tuple(statistics.ids[near.rows[near.giants]].tolist())
     # As in a fit: one cause has many symptoms, and bursts that stand out make their neighbours look uneven.
     beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
     faults = [uneven_units(bursts, k), as_large_as_the_data(statistics), noise(statistics, bursts), beside]

@@ -236,6 +236,9 @@ NOISY = _threshold(
 # -- whiteness --------------------------------------------------------------------------------------------------------
 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
+ROUND_TRIP = _threshold(
+    "ROUND_TRIP", 0.2, "median round-trip error of burst means, as a part of the data's size", "round_trip"
+)
 POOR = _threshold(
     "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"
 )

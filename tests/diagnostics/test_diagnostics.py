@@ -426,10 +426,10 @@ def test_trust_is_uniform_on_the_same_kind_and_nil_elsewhere():
 
 def test_trust_has_one_number_per_row(mushroom):
     data, model = mushroom
-    points = data.bursts.to_array()
-    Z, trust = model.transform(points[:3, :4], return_trust=True)  # bursts, at their means
+    Z, trust = model.transform(data.bursts[:3], return_trust=True)
     assert (Z.shape, trust.shape) == ((3, 2), (3,))
-    Z, trust = model.transform(points[1, :4], return_trust=True)
+    assert np.array_equal(trust, model.diagnostics_.trust[:3])
+    Z, trust = model.transform(data.bursts[1][:4], return_trust=True)
     assert (Z.shape, trust.shape) == ((4, 2), (4,))
 
 

@@ -329,8 +329,8 @@ def test_the_exit_code_tells_whether_every_bar_holds(done, tmp_path, value, code
         (["mushrom"], "Did you mean 'mushroom'?"),
         (["xyz"], "There are: mushroom, frame"),
         (["wifi", "--seeds", "a"], "expected seeds such as 0-9"),
-        (["wifi", "--seeds", "5-2"], "no range of seeds"),
-        (["wifi", "--seeds", "0-4294967296"], "no range of seeds"),
+        (["wifi", "--seeds", "5-2"], "not a range of seeds"),
+        (["wifi", "--seeds", "0-4294967296"], "not a range of seeds"),
         (["wifi", "--solver", "slow"], "slow"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from pyloca.errors import BurstError
 from pyloca.report import read_colours
-from pyloca.report._columns import as_columns
+from pyloca.report._colours import as_columns
 
 
 def write(path, text):

@@ -445,7 +445,7 @@ def test_the_command_colours_by_a_file(folder, tmp_path):
 def test_data_that_the_model_cannot_read(folder, tmp_path):
     done = run("report", folder / "m.safetensors", folder / "flat.npy", "-o", tmp_path / "r.html")
     assert done.exit_code == 3
-    assert "have 2 features, but LOCA is expecting 3" in done.stderr
+    assert "has 2 features, but LOCA is expecting 3" in done.stderr
     done = run("report", folder / "m.safetensors", folder / "nothing.npy", "-o", tmp_path / "r.html")
     assert done.exit_code == 3
     (tmp_path / "labels.txt").write_text("one\n")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyloca._arguments import check_real
 from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
-from pyloca.bursts._html import html_table
+from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError

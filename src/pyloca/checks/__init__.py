@@ -1,6 +1,6 @@
 """Checks that a solver makes of its own work: white bursts, no collapsed dimension, no fold or tear."""
 
-from pyloca.checks._components import Suggestion, enough_components, suggest_components
+from pyloca.checks._dimension import Suggestion, enough_components, suggest_components
 from pyloca.checks._embedding import embedding_fault, lost_bursts, overlapping, torn
 from pyloca.checks._whitening import Whitening, push, sampled_stretch, whitening
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pyloca.cli._columns import Columns, columns_options
+from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, not_the_data, writable
 from pyloca.errors import BurstError
 
@@ -46,7 +46,7 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     not_the_data(data, output)
     import numpy as np
 
-    from pyloca.cli._tables import (
+    from pyloca.cli._data import (
         TRUST,
         Labels,
         burst_id_of,
@@ -94,7 +94,7 @@ def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -
     """
     writable(output, ".csv", ".npy")
     not_the_data(data, output)
-    from pyloca.cli._tables import burst_id_of, read_coordinates, write_rows
+    from pyloca.cli._data import burst_id_of, read_coordinates, write_rows
     from pyloca.estimator import LOCA
 
     fitted = LOCA.load(model)

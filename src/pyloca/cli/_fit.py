@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyloca.cli._columns import Columns, columns_options, some
+from pyloca.cli._column_options import Columns, columns_options, some
 from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
 from pyloca.errors import PylocaError, TrustWarning
@@ -125,7 +125,7 @@ def fit(
     writable(checkpoint, ".checkpoint")
     not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
-    from pyloca.cli._tables import is_table, read_bursts, say_left_out, write_rows
+    from pyloca.cli._data import is_table, read_bursts, say_left_out, write_rows
     from pyloca.estimator import LOCA, check_parameters
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)

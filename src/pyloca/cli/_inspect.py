@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pyloca.cli._columns import Columns, columns_options
+from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, require, writable
 
 __all__ = ["inspect"]
@@ -47,7 +47,7 @@ def inspect(
     if plot is not None:
         require("matplotlib", "report")
         writable(plot, ".png")
-    from pyloca.cli._tables import read_bursts, read_bursts_like, say_left_out
+    from pyloca.cli._data import read_bursts, read_bursts_like, say_left_out
     from pyloca.inspection import inspect_bursts
 
     if model is None:

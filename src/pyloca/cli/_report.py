@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pyloca.cli._columns import Columns, columns_options
+from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, require, writable
 from pyloca.errors import BurstError
 
@@ -52,7 +52,7 @@ def report(
     require("matplotlib", "report")
     writable(output, ".html", ".htm")
     from pyloca._atomic import write_atomically
-    from pyloca.cli._tables import read_bursts_like
+    from pyloca.cli._data import read_bursts_like
     from pyloca.estimator import LOCA
     from pyloca.report import read_colours, render, user_report
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca.bursts import on_manifold
+from pyloca.bursts import Bursts
 from pyloca.datasets._dataset import Dataset, TestSet
 
 __all__ = ["sphere"]
@@ -32,7 +32,7 @@ def sphere(
     n_points : int, default=400
         Points per burst.
     burst_std : float, default=0.01
-        σ, along great circles.
+        σ, in polar angles about the burst centre.
     random_state : int, RandomState or None, default=None
         Pass an integer for the same data on every call.
 
@@ -51,7 +51,18 @@ def sphere(
     polar = np.arccos(grid[:, 2])
     X = grid[(polar > UPPER) & (polar < LOWER)]
     cap = grid[polar >= LOWER]
-    bursts = on_manifold(stereographic, X, burst_std, n_points, random_state=check_random_state(random_state))
+    # The paper's law, which `on_manifold` has to second order in σ only: a burst is drawn in polar angles about
+    # (π/2, 0), where they are isometric, and rotated to its place.
+    random = check_random_state(random_state)
+    alpha = np.pi / 2 + burst_std * random.standard_normal((len(X), n_points))
+    beta = burst_std * random.standard_normal((len(X), n_points))
+    cloud = np.stack([np.sin(alpha) * np.cos(beta), np.sin(alpha) * np.sin(beta), np.cos(alpha)], axis=2)
+    cloud = cloud @ _rotations_to(X)  # (N, M, 3)
+    bursts = Bursts(
+        stereographic(cloud.reshape(-1, 3)).reshape(len(X), n_points, 2),
+        burst_std=burst_std,
+        provenance=f"sphere: {n_points} Gaussian perturbations of σ = {burst_std:g} in polar angles",
+    )
     tests = {"cap": TestSet(cap, stereographic(cap))}
     return Dataset("sphere", X, stereographic(X), bursts, burst_std, 3, 2, stereographic, tests)
 
@@ -62,3 +73,11 @@ def _fibonacci(n: int) -> NDArray[np.float64]:
     turn = np.pi * (1 + np.sqrt(5)) * np.arange(n)
     radius = np.sqrt(1 - height**2)
     return np.stack([radius * np.cos(turn), radius * np.sin(turn), height], axis=1)
+
+
+def _rotations_to(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return row-acting rotations (N, 3, 3) that take (1, 0, 0) to each x."""
+    # x never is a pole here, so east = e₃ × x is a safe second axis.
+    east = np.stack([-X[:, 1], X[:, 0], np.zeros(len(X))], axis=1)
+    east /= np.linalg.norm(east, axis=1, keepdims=True)
+    return np.stack([X, east, np.cross(X, east)], axis=1)

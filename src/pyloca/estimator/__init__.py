@@ -1,6 +1,6 @@
 """`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
 
-from pyloca.estimator._components import ComponentFits, compare_components
+from pyloca.estimator._candidates import ComponentFits, compare_components
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters

@@ -19,8 +19,8 @@ from torch import nn
 from pyloca._arguments import is_integer
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import BurstError, TrustWarning
-from pyloca.estimator._components import MORE, compare_components
-from pyloca.estimator._looks import fitted_html, plot_embedding
+from pyloca.estimator._candidates import MORE, compare_components
+from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
 from pyloca.estimator._training import train
@@ -344,10 +344,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (5, 2))
         """
         check_is_fitted(self)
-        if holds_bursts(X):
-            points = means_like(self, X)
-        else:
-            points = self._scaled(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+        points = means_like(self, X) if holds_bursts(X) else self._scaled(self._rows(X))
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
             return embedded
@@ -510,6 +507,20 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seen = read_like(self, X)
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
+
+    def _rows(self, X: Any) -> NDArray[np.float64]:
+        """Points (n, D) by the rules of scikit-learn, names included; a bad cell is named."""
+        if np.ma.isMaskedArray(X):
+            raise ValueError("X is a masked array; remove or fill the masked points.")
+        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            row, column = bad[0]
+            raise ValueError(
+                f"Input X contains NaN or infinity in {len(bad)} cells, the first in row {row}, "
+                f"{feature_label(self, int(column))}; remove or repair these points."
+            )
+        return np.asarray(rows)
 
     def _scaled(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         return points if np.all(self.feature_scale_ == 1) else points / self.feature_scale_

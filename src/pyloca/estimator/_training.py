@@ -135,7 +135,8 @@ def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) 
     diagnostics = replace(diagnostics, trust=trust)
     if solution.unfinished:
         decoder = "was cut short" if solution.unfinished == "decode" else "is not trained: its output is noise"
-        diagnostics = diagnostics.with_finding(
+        told = tuple(finding for finding in diagnostics.findings if finding.name != "round_trip")
+        diagnostics = replace(diagnostics, findings=told).with_finding(
             Finding(
                 "unfinished",
                 f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after "

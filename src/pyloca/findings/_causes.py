@@ -34,6 +34,7 @@ from pyloca.thresholds import (
     OFF_MEDIANS,
     RECHECKED,
     ROUGH,
+    ROUND_TRIP,
     SAME,
     SOME_OFF,
     STRAINED,
@@ -93,7 +94,7 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     """
     plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
     if len(fit.statistics) < FEW:
-        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
+        return _first([*plain, partial(_bent, fit), partial(_poor, fit), partial(_lossy, fit)])
     return _first(plain) or _first_beside_neighbors(fit)
 
 
@@ -112,6 +113,7 @@ def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
             symptoms.uneven_shape,
             symptoms.folded,
             partial(_poor, fit),
+            partial(_lossy, fit),
         ]
     )
 
@@ -302,6 +304,19 @@ def _poor(fit: Fit) -> Finding | None:
         f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
         "bursts, or more components, and check that a burst perturbs all latent variables equally.",
         _worst(fit.white),
+    )
+
+
+def _lossy(fit: Fit) -> Finding | None:
+    """White, but the decoder does not lead back: the coordinates miss something, or the decoder does."""
+    if fit.round_trip is None or not ROUND_TRIP.passed(float(np.median(fit.round_trip))):
+        return None
+    return Finding(
+        "round_trip",
+        f"the decoder does not lead back: burst means return {np.median(fit.round_trip):.0%} of the data's size away "
+        "(median). Either something varies between bursts that the coordinates do not hold, such as a "
+        "time stamp among the sensors or one more latent variable: leave that column out, or raise n_components. Or "
+        "only the decoder failed: then encode and transform can still be right, and decode cannot.",
     )
 
 

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._arguments import is_integer
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._refusals import (
+    as_counts,
+    as_finite,
+    check_k,
+    labels_of,
+    refuse_bad_values,
+    refuse_few,
+    refuse_short,
+)
 from pyloca.geometry._spectra import (
     BurstSpectra,
     burst_std_from_spectra,
@@ -23,7 +31,6 @@ from pyloca.thresholds import MIN_BURSTS, PROBE
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
-LARGEST = 1e100  # of a value that can be squared and summed
 
 
 @dataclass(frozen=True)
@@ -114,12 +121,12 @@ class BurstStatistics:
         2
         """
         bursts = Bursts(bursts)
-        _enough(len(bursts), min_bursts)
+        refuse_few(len(bursts), min_bursts)
         k = _choose_k(bursts, intrinsic_dim, max_dim)
         n, dim = len(bursts), bursts.n_features
         means, tangents, residuals = np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n)
         for rows, block in bursts.blocks():
-            _refuse_bad_values(bursts, rows, block)
+            refuse_bad_values(bursts, rows, block)
             means[rows] = block.mean(axis=1)
             tangents[rows], residuals[rows] = _tangents(block - means[rows, None], k)
         out = cls(
@@ -177,9 +184,9 @@ class BurstStatistics:
         >>> BurstStatistics.from_covariances(means, covariances).intrinsic_dim
         2
         """
-        means, covariances = _finite(means, "means", 2), _finite(covariances, "covariances", 3)
+        means, covariances = as_finite(means, "means", 2), as_finite(covariances, "covariances", 3)
         n, dim = means.shape
-        _enough(n)
+        refuse_few(n)
         if covariances.shape != (n, dim, dim):
             raise BurstError(f"covariances has shape {covariances.shape}; expected {(n, dim, dim)} as for means.")
         asymmetry = np.abs(covariances - covariances.transpose(0, 2, 1)).max(axis=(1, 2))
@@ -192,9 +199,11 @@ class BurstStatistics:
         if len(negative):
             raise BurstError(f"covariance {negative[0]} has the negative eigenvalue {values[negative[0], -1]:.3g}.")
         values = np.maximum(values, 0)
-        k = _check_k(intrinsic_dim_from_spectra(values, dim) if intrinsic_dim is None else intrinsic_dim, dim)
+        k = check_k(intrinsic_dim_from_spectra(values, dim) if intrinsic_dim is None else intrinsic_dim, dim)
         tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
-        out = cls(means, tangents, _counts(counts, n), values[:, k:].sum(axis=1), **_names(means, ids, feature_names))
+        out = cls(
+            means, tangents, as_counts(counts, n), values[:, k:].sum(axis=1), **labels_of(means, ids, feature_names)
+        )
         out._refuse_flat_bursts()
         return out
 
@@ -240,18 +249,18 @@ class BurstStatistics:
         >>> BurstStatistics.from_jacobians(x, np.tile(np.eye(2), (20, 1, 1))).intrinsic_dim
         2
         """
-        anchors, jacobians = _finite(anchors, "anchors", 2), _finite(jacobians, "jacobians", 3)
-        _enough(len(anchors))
+        anchors, jacobians = as_finite(anchors, "anchors", 2), as_finite(jacobians, "jacobians", 3)
+        refuse_few(len(anchors))
         if jacobians.shape[:2] != anchors.shape:
             raise BurstError(f"jacobians has shape {jacobians.shape}; expected (N, D, k) with N, D = {anchors.shape}.")
-        _check_k(jacobians.shape[2], anchors.shape[1])
+        check_k(jacobians.shape[2], anchors.shape[1])
         _, singular, rows = np.linalg.svd(jacobians.transpose(0, 2, 1), full_matrices=False)  # (N, k), (N, k, D)
         out = cls(
             anchors,
             singular[:, :, None] * rows,
-            _counts(counts, len(anchors)),
+            as_counts(counts, len(anchors)),
             np.zeros(len(anchors)),
-            **_names(anchors, ids, feature_names),
+            **labels_of(anchors, ids, feature_names),
         )
         out._refuse_flat_bursts()
         return out
@@ -488,7 +497,7 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
     """
     means = np.empty((len(bursts), bursts.n_features))
     for rows, block in bursts.blocks():
-        _refuse_bad_values(bursts, rows, block)
+        refuse_bad_values(bursts, rows, block)
         means[rows] = block.mean(axis=1)
     return means
 
@@ -507,62 +516,19 @@ def _tangents(centred: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64]
 def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> int:
     counts, dim = bursts.counts, bursts.n_features
     if intrinsic_dim is not None:
-        k = _check_k(intrinsic_dim, dim)
+        k = check_k(intrinsic_dim, dim)
     else:
         if counts.min() < 2:
-            _refuse_short(bursts, 1)
+            refuse_short(bursts, 1)
         step = max(1, len(bursts) // PROBE)
         probe = bursts[np.arange(0, len(bursts), step)]
         spectra = BurstSpectra.empty(probe.counts, dim)
         for rows, block in probe.blocks():
-            _refuse_bad_values(probe, rows, block)
+            refuse_bad_values(probe, rows, block)
             spectra.add(rows, block)
         k = intrinsic_dim_from_spectra(spectra, dim, max_dim)
-    _refuse_short(bursts, k)
+    refuse_short(bursts, k)
     return k
-
-
-def _refuse_short(bursts: Bursts, k: int) -> None:
-    counts = bursts.counts
-    short = np.flatnonzero(counts < k + 1)
-    if len(short):
-        i = short[0]
-        raise BurstError(
-            f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
-            f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
-        )
-
-
-def _check_k(k: int, dim: int) -> int:
-    if not is_integer(k, 1) or k > dim:
-        raise BurstError(f"intrinsic_dim must be an integer from 1 to D = {dim}; got {k!r}.")
-    return int(k)
-
-
-def _enough(n: int, least: int = MIN_BURSTS) -> None:
-    if n < least:
-        raise BurstError(f"there are {n} bursts; at least {least} are needed. Measure more.")
-
-
-def _refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
-    bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
-    if not len(bad):
-        return
-    b, point, feature = bad[0]
-    value, others = block[b, point, feature], len(np.unique(bad[:, 0]))
-    cure = "Measure in a larger unit: squares would overflow" if np.isfinite(value) else "Remove or repair these bursts"
-    raise BurstError(
-        f"{bursts.name_of(int(rows[b]))} has {value} at point {point}, {bursts.feature_label(int(feature))} "
-        f"({others} of the {len(rows)} bursts read with it are affected). {cure}."
-    )
-
-
-def _names(
-    means: NDArray[np.float64], ids: Sequence[Any] | NDArray[Any] | None, feature_names: Sequence[str] | None
-) -> dict[str, Any]:
-    """Check names by the rules of `Bursts`, taking each mean as a burst of one point."""
-    named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
-    return {"ids": named.ids, "feature_names": named.feature_names}
 
 
 def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:
@@ -571,30 +537,3 @@ def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.fl
         return values
     unit = 2.0 ** (np.round(np.log2(size)) - bits)  # not floor: scaled means have a spread of 1
     return np.round(values / unit) * unit
-
-
-def _finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
-    if np.iscomplexobj(array):
-        raise BurstError(f"{name} is complex; expected real numbers.")
-    array = np.asarray(array, dtype=np.float64)
-    if array.ndim != ndim:
-        raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
-    bad = np.argwhere(~(np.abs(array) <= LARGEST))
-    if len(bad):
-        large = np.isfinite(array[tuple(bad[0])])
-        wrong = "too large to be squared; use a larger unit" if large else "not finite; remove or repair it"
-        raise BurstError(f"{name}[{bad[0][0]}] is {wrong}.")
-    return array
-
-
-def _counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
-    if counts is None:
-        return np.full(n, np.inf)
-    counts = np.asarray(counts, dtype=np.float64)
-    counts = np.full(n, counts) if counts.ndim == 0 else counts
-    if counts.shape != (n,):
-        raise BurstError(f"counts has shape {counts.shape}; expected ({n},), one number per burst.")
-    few = np.flatnonzero(~(counts >= 2))  # nan is not, inf is: a covariance that is known exactly
-    if len(few):
-        raise BurstError(f"counts[{few[0]}] is {counts[few[0]]:g}; a covariance needs at least 2 points.")
-    return counts

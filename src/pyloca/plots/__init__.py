@@ -6,7 +6,6 @@ touched. Needs the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances
-from pyloca.plots._diagnostics import plot_diagnostics
 from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
@@ -14,7 +13,7 @@ from pyloca.plots._estimates import (
     plot_intrinsic_dim,
     plot_shuffle_test,
 )
-from pyloca.plots._fit import (
+from pyloca.plots._fitted import (
     MOST_AXES,
     plot_ellipses,
     plot_errors,
@@ -23,6 +22,7 @@ from pyloca.plots._fit import (
     plot_training,
     plot_whitening,
 )
+from pyloca.plots._quality import plot_diagnostics
 from pyloca.plots._spectrum import plot_alignment
 from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
 

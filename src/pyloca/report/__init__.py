@@ -3,7 +3,7 @@
 Needs the extra ``pyloca[report]``.
 """
 
-from pyloca.report._columns import read_colours
+from pyloca.report._colours import read_colours
 from pyloca.report._download import Download
 from pyloca.report._explorer import Explorer, explorer
 from pyloca.report._page import Figure, Page, Section, Table, render, versions

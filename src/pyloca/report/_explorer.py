@@ -15,7 +15,7 @@ from torch import nn
 from pyloca.estimator import LOCA, feature_label
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.networks import MLP, Standardized
-from pyloca.report._columns import Columns, as_columns
+from pyloca.report._colours import Columns, as_columns
 from pyloca.report._packing import pack
 
 __all__ = ["Explorer", "explorer"]

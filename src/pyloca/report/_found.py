@@ -18,7 +18,7 @@ from pyloca.estimator import LOCA, Data, Reading, feature_label, read_like
 from pyloca.findings import Diagnostics, judge, round_trip_errors
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
-from pyloca.report._columns import Columns, as_columns
+from pyloca.report._colours import Columns, as_columns
 
 __all__ = ["Found", "find"]
 

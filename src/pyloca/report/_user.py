@@ -15,7 +15,7 @@ from pyloca.estimator import LOCA, Data
 from pyloca.findings import Diagnostics
 from pyloca.plots import plot_ellipses, plot_errors, plot_map, plot_spectrum, plot_training, plot_whitening
 from pyloca.report._certainty import certainty
-from pyloca.report._columns import Columns
+from pyloca.report._colours import Columns
 from pyloca.report._explorer import explorer
 from pyloca.report._found import Found, find
 from pyloca.report._page import Figure, Page, Section, Table, versions

@@ -28,7 +28,7 @@ from pyloca.bursts import (
     read_table,
     table_text,
 )
-from pyloca.cli._columns import Columns, some
+from pyloca.cli._column_options import Columns, some
 from pyloca.cli._main import require
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA

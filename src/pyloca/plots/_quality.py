@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pyloca.plots._figure import Figure
-from pyloca.plots._fit import _draw_histogram, _label_log, _log_bins
+from pyloca.plots._fitted import _draw_histogram, _label_log, _log_bins
 from pyloca.plots._style import COLOURS, style
 
 __all__ = ["plot_diagnostics"]

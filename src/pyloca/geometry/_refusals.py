@@ -1,0 +1,102 @@
+"""What burst statistics refuse, by the id of the burst and the name of the sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca._arguments import is_integer
+from pyloca.bursts import Bursts
+from pyloca.errors import BurstError
+from pyloca.thresholds import MIN_BURSTS
+
+__all__ = [
+    "as_counts",
+    "as_finite",
+    "check_k",
+    "labels_of",
+    "refuse_bad_values",
+    "refuse_few",
+    "refuse_short",
+]
+
+LARGEST = 1e100  # of a value that can be squared and summed
+
+
+def refuse_short(bursts: Bursts, k: int) -> None:
+    """Refuse bursts of too few points for k tangents."""
+    counts = bursts.counts
+    short = np.flatnonzero(counts < k + 1)
+    if len(short):
+        i = short[0]
+        raise BurstError(
+            f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
+            f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
+        )
+
+
+def check_k(k: int, dim: int) -> int:
+    """Refuse what is not an integer from 1 to D."""
+    if not is_integer(k, 1) or k > dim:
+        raise BurstError(f"intrinsic_dim must be an integer from 1 to D = {dim}; got {k!r}.")
+    return int(k)
+
+
+def refuse_few(n: int, least: int = MIN_BURSTS) -> None:
+    """Refuse fewer bursts than `least`."""
+    if n < least:
+        raise BurstError(f"there are {n} bursts; at least {least} are needed. Measure more.")
+
+
+def refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
+    """Refuse values that are not finite or too large to be squared; `rows` are positions in `bursts`."""
+    bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
+    if not len(bad):
+        return
+    b, point, feature = bad[0]
+    value, others = block[b, point, feature], len(np.unique(bad[:, 0]))
+    cure = "Measure in a larger unit: squares would overflow" if np.isfinite(value) else "Remove or repair these bursts"
+    raise BurstError(
+        f"{bursts.name_of(int(rows[b]))} has {value} at point {point}, {bursts.feature_label(int(feature))} "
+        f"({others} of the {len(rows)} bursts read with it are affected). {cure}."
+    )
+
+
+def labels_of(
+    means: NDArray[np.float64], ids: Sequence[Any] | NDArray[Any] | None, feature_names: Sequence[str] | None
+) -> dict[str, Any]:
+    """Check names by the rules of `Bursts`, taking each mean as a burst of one point."""
+    named = Bursts(means[:, None], ids=ids, feature_names=feature_names)
+    return {"ids": named.ids, "feature_names": named.feature_names}
+
+
+def as_finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
+    """Return finite real numbers with `ndim` axes."""
+    if np.iscomplexobj(array):
+        raise BurstError(f"{name} is complex; expected real numbers.")
+    array = np.asarray(array, dtype=np.float64)
+    if array.ndim != ndim:
+        raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
+    bad = np.argwhere(~(np.abs(array) <= LARGEST))
+    if len(bad):
+        large = np.isfinite(array[tuple(bad[0])])
+        wrong = "too large to be squared; use a larger unit" if large else "not finite; remove or repair it"
+        raise BurstError(f"{name}[{bad[0][0]}] is {wrong}.")
+    return array
+
+
+def as_counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    """Points per burst, (N,); infinite where the covariance is known exactly."""
+    if counts is None:
+        return np.full(n, np.inf)
+    counts = np.asarray(counts, dtype=np.float64)
+    counts = np.full(n, counts) if counts.ndim == 0 else counts
+    if counts.shape != (n,):
+        raise BurstError(f"counts has shape {counts.shape}; expected ({n},), one number per burst.")
+    few = np.flatnonzero(~(counts >= 2))  # nan is not, inf is: a covariance that is known exactly
+    if len(few):
+        raise BurstError(f"counts[{few[0]}] is {counts[few[0]]:g}; a covariance needs at least 2 points.")
+    return counts
