@@ -100,7 +100,7 @@ def test_ids_are_integers_or_text(ids, expected):
         (np.zeros((3, 1)), r"ids has shape \(3, 1\)"),
         (["a", "b", "a"], "burst 'a' occurs twice in ids, at 0 and 2"),
         ([4, 7, 7], "burst 7 occurs twice in ids, at 1 and 2"),
-        ([1, "1", 2], "burst '1' stands twice"),
+        ([1, "1", 2], "burst '1' occurs twice"),
         (["a", None, "c"], r"ids\[1\] is missing \(None\)"),
         (["a", "b", " "], r"ids\[2\] is missing"),
         ([1.0, np.nan, 2.0], r"ids\[1\] is missing"),
