@@ -254,7 +254,7 @@ def test_features_without_names_cannot_be_chosen(tmp_path):
 def test_labels_in_a_file_are_checked(tmp_path):
     points = equal().to_array()
     for labels, message in [
-        ({"ids": np.array(["a"] * 12)}, "burst 'a' stands twice"),
+        ({"ids": np.array(["a"] * 12)}, "burst 'a' occurs twice"),
         ({"ids": np.arange(5)}, "ids has 5 labels for 12 bursts"),
         ({"feature_names": np.array(["a", "b"])}, r"feature_names has 2 names \(a, b\)"),
         ({"units": np.array([1, 2, 3])}, "a unit must be text"),

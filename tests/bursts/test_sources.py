@@ -163,7 +163,7 @@ def test_bursts_on_a_surface_of_ones_own():
     np.testing.assert_allclose(np.sqrt(values[:, 1:].mean()), 0.02, rtol=0.05)
     with pytest.raises(BurstError, match="the surface has 3 tangents"):
         on_manifold(lambda x: x, X, 0.02, 10, surface=lambda x: x)
-    with pytest.raises(BurstError, match="latent 0 lies at the origin"):
+    with pytest.raises(BurstError, match="latent 0 is at the origin"):
         on_manifold(lambda x: x, np.zeros((3, 3)), 0.1, 10)
 
 

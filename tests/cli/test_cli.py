@@ -73,6 +73,15 @@ def test_help_names_commands_and_exit_codes(arguments):
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.commands)])
+def test_examples_in_help_stand_on_lines_of_their_own(command):
+    """Click keeps lines after a backspace; a raw docstring would print the letters instead."""
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "\\b" not in result.stdout and "\b" not in result.stdout
+    assert command or "    pyloca inspect bursts.csv\n" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "begun", "expected"),
     [([], "in", ["inspect", "inverse"]), (["fit"], "--res", ["--resume"]), (["fit", "x", "--solver"], "f", ["fast"])],

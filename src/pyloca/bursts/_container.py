@@ -17,7 +17,7 @@ from pyloca.errors import BurstError
 
 __all__ = ["Bursts"]
 
-# Numbers read at once: 32 MB in float64, large enough for BLAS, small beside any data set.
+# Numbers read at once: 32 MB in float64, large enough for BLAS, small compared with any data set.
 CHUNK = 1 << 22
 
 

@@ -22,7 +22,7 @@ NUMBER_AHEAD = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)", re.IGNORECASE)  # all th
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of numbers under names, and the text that stood beside each row, if any.
+    """Rows of numbers in named columns, and the label of each row, if any.
 
     Attributes
     ----------

@@ -110,7 +110,7 @@ def from_image_patches(
 
     Neighbouring positions must be nearer to each other than the finest detail in view: otherwise the difference of two
     windows is not a step along the picture, and distances come out short. Blur the picture or take more positions. A
-    window must have texture in both directions; over a straight edge no camera can tell where along it it is.
+    window must have texture in both directions; over a straight edge no camera can tell its position along the edge.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def from_image_patches(
     window : int
         Its side in pixels; a measurement is its window² grey values.
     jitter : float
-        Standard deviation of the tremor in pixels, σ; in parts of a pixel too (cubic interpolation).
+        Standard deviation of the tremor in pixels, σ; fractions of a pixel are interpolated (cubic).
     n_points : int
         Measurements per burst, at least 3.
     random_state : int, RandomState or None

@@ -52,7 +52,7 @@ def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
     if double is not None:
         first = int(np.flatnonzero(labels == labels[double])[0])
         raise BurstError(
-            f"{burst_name(labels[double])} stands twice in ids, at {first} and {double}; ids must be unique."
+            f"{burst_name(labels[double])} occurs twice in ids, at {first} and {double}; ids must be unique."
         )
     return labels
 
@@ -85,7 +85,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def as_labels(values: Labels) -> NDArray[Any]:
-    """Labels as int64 when all are integers, else as text (``str`` of each): neither needs pickle in a file."""
+    """Convert labels to int64 if all are integers, else to text (``str`` of each): neither needs pickle in a file."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iU":
         return np.array(values, dtype=np.int64 if values.dtype.kind == "i" else None)
     if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):

@@ -30,7 +30,7 @@ OUTPUT = click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [
 @columns_options("that of the fit")
 @debug_option
 def transform(model: Path, data: str, output: Path | None, per_burst: bool, trust: bool, columns: Columns) -> None:
-    r"""Compute coordinates of new measurements.
+    """Compute coordinates of new measurements.
 
     MODEL is a file that fit wrote. DATA is a table (.csv, .parquet) with one row per measurement, or .npy (n, D); -
     reads CSV from standard input. Columns are found by the names that they had in the fit, in any order; the column
@@ -82,7 +82,7 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
 @click.option("--burst-id", metavar="NAME", help="Column that names the rows.  [default: that of the fit]")
 @debug_option
 def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -> None:
-    r"""Compute the measurements that belong to coordinates, with the decoder.
+    """Decode coordinates to measurements.
 
     MODEL is a file that fit wrote. DATA is CSV with a header line and the columns z0, z1, … that transform writes (if
     there are no such columns, all of them in order), or .npy (n, d); - reads CSV from standard input. The column that

@@ -92,7 +92,7 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    r"""Learn coordinates from a file of bursts.
+    """Learn coordinates from a file of bursts.
 
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.

@@ -188,7 +188,7 @@ debug_option = click.option(
 @click.version_option(package_name="pyloca", prog_name="pyloca", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
-    r"""Compute standardized coordinates from bursts of measurements.
+    """Compute standardized coordinates from bursts of measurements.
 
     A burst is a handful of measurements of one state, slightly perturbed. From many bursts pyloca learns coordinates in
     which every burst is round and of the same size: those of the states themselves, up to a rigid motion.

@@ -38,10 +38,11 @@ def report(
     columns: Columns,
     as_json: bool,
 ) -> None:
-    r"""Write a fitted model as one interactive HTML page: its quality in figures, and the model itself to explore.
+    """Write an interactive HTML page on a fitted model.
 
-    DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found by the
-    names that they had in the fit. The page is one file that needs no network.
+    The page shows the quality of the fit in figures, and the model itself to explore. It is one file that needs no
+    network. DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found
+    by the names that they had in the fit.
 
     \b
     Examples:

@@ -53,9 +53,11 @@ def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tup
 def reproduce(
     names: tuple[str, ...], seeds: list[int] | None, solver: str, quick: bool, output: Path, as_json: bool
 ) -> None:
-    r"""Redo the experiments of the paper: every number in a table, every figure on a page.
+    """Redo the experiments of the paper.
 
-    NAMES are experiments; none means all of mushroom, frame, decoder, sphere, dimension, flatten, wifi and invariance.
+    Every number goes into a table, every figure onto a page. NAMES are experiments; none means all of mushroom, frame,
+    decoder, sphere, dimension, flatten, wifi and invariance.
+
     Each run leaves a file, so an interrupted reproduction continues where it stopped: runs with the same settings and
     version of pyloca are kept. Pictures are of the first seed. The exit code is 4 when a row does not hold.
 

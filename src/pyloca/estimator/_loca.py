@@ -513,7 +513,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return -float(np.average(losses, weights=seen.statistics.weights))
 
     def _rows(self, X: Any) -> NDArray[np.float64]:
-        """Points (n, D) by the rules of scikit-learn, names included; a bad cell is named."""
+        """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
         if np.ma.isMaskedArray(X):
             raise ValueError("X is a masked array; remove or fill the masked points.")
         rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)

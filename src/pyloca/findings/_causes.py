@@ -229,7 +229,7 @@ class _Symptoms:
 
     @property
     def seen(self) -> str:
-        """The symptom in words; "" when there is none."""
+        """Description of the symptom; "" when there is none."""
         white = self.fit.white
         poor = _poor_words(white)
         if poor:
@@ -308,7 +308,7 @@ def _poor(fit: Fit) -> Finding | None:
 
 
 def _lossy(fit: Fit) -> Finding | None:
-    """White, but the decoder does not lead back: the coordinates miss something, or the decoder does."""
+    """Check whether the decoder leads back from white coordinates: if not, they miss something, or it failed."""
     if fit.round_trip is None or not ROUND_TRIP.passed(float(np.median(fit.round_trip))):
         return None
     return Finding(

@@ -1,4 +1,4 @@
-"""Where nothing was measured: the largest gap in the embedding, be it a hole or a notch."""
+"""Regions where nothing was measured: the largest gap in the embedding, whether a hole or a notch."""
 
 from __future__ import annotations
 

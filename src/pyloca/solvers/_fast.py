@@ -46,7 +46,7 @@ DECODER_DECAY_RATIOS = (3e-2,)  # the means have no noise to be told from signal
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
 # Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
 OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
-TANGENT_WEIGHT = 0.01  # of tangents beside values in the decoder's loss
+TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the decoder's loss
 # Alignments to start from. The next one is tried when this one, or its result, is folded.
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 
@@ -98,7 +98,7 @@ class _FastSolver:
         self.random = np.random.RandomState(problem.seed)
         self.generator = torch.Generator().manual_seed(problem.seed)
         self.tol = 1e-2 if problem.tol is None else problem.tol
-        # Without held-out bursts the training bursts stand in for them.
+        # Without held-out bursts, the training bursts are used instead.
         self.held_out = problem.validation if len(problem.validation) else problem.train
         self.trained = problem.statistics[problem.train]
         self.shift = self.trained.means.mean(axis=0)

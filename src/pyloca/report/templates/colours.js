@@ -1,6 +1,6 @@
-// Colours of the dots: by a sensor, a figure of the fit, or a column of the user's.
+// Colours of the dots: by a sensor, a figure of the fit, or one of the user's columns.
 const VIRIDIS = ["440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725"];
-// Okabe and Ito: told apart by every kind of colour vision.
+// Okabe and Ito: distinguishable with every kind of colour vision.
 const LEVELS = ["#0072b2", "#e69f00", "#cc79a7", "#56b4e9", "#009e73", "#d55e00", "#b8a900"];
 const PART = 0.01; // of the values at each end share the last colour, so that a few do not take them all
 

@@ -137,7 +137,7 @@ function drawDots(context, points, toScreen, paint = null) {
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-/** Words beside a mouse that rests on something: `find([x, y])` gives them, or "". */
+/** A tooltip next to the mouse: `find([x, y])` returns its text, or "". */
 function addTip(view, find) {
   const tip = make("div", view.canvas.parentElement, { className: "tip", hidden: true }, { "aria-hidden": "true" });
   view.canvas.addEventListener("pointermove", (event) => {

@@ -147,7 +147,7 @@ function drawNames(context, names, upright, toX, step, top) {
 
 const widest = (context, names) => Math.max(...names.map((name) => context.measureText(name).width));
 
-/** A measurement that is a picture, in grey: black is the least value of the data and white the greatest. */
+/** A measurement that is a picture, in grey: black is the smallest value of the data, white the largest. */
 function makeImage(parent, data, explorer) {
   const [rows, columns] = data.image_shape;
   const [least, most] = [range(unpack(data.low))[0], range(unpack(data.high))[1]];
