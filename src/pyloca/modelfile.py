@@ -36,6 +36,7 @@ MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
 
+PROBES = 8  # points that show whether networks compute what they did
 Arrays = dict[str, NDArray[Any]]
 Model = TypeVar("Model")
 
@@ -76,6 +77,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     }
     arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
     arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
+    # What these networks make of some points: a module that is passed again must do the same.
+    arrays["probe_decoded"] = model.decode(model.embedding_[:PROBES])
+    arrays["probe_encoded"] = model.encode(arrays["probe_decoded"])
     networks = {}
     scaled = bool(np.any(model.feature_scale_ != 1))
     for name in ("encoder", "decoder"):
@@ -186,11 +190,27 @@ def load_model(
         model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
         model.validation_indices_ = arrays["validation_indices"]
+        if (encoder is not None or decoder is not None) and "probe_decoded" in arrays:
+            _refuse_other_networks(model, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except Exception as error:  # the checksum matches, so the file was written by something else
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
     return made
+
+
+def _refuse_other_networks(model: Any, arrays: Arrays) -> None:
+    """The weights fit, but does the module compute what it did?"""
+    for name, given, expected in (
+        ("decoder", model.decode(model.embedding_[:PROBES]), arrays["probe_decoded"]),
+        ("encoder", model.encode(arrays["probe_decoded"]), arrays["probe_encoded"]),
+    ):
+        size = float(np.abs(expected - expected.mean(axis=0)).max()) or 1.0
+        if not np.abs(given - expected).max() <= 1e-6 * size:
+            raise ModelFileError(
+                f"the {name} that was passed has the right weights but computes something else, such as another "
+                "activation. Pass the module that was fitted"
+            )
 
 
 def _packed(values: list[Any]) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers import planar_bursts, short_fit, smooth_map, tiny_loca
-from pyloca import LOCA, BurstError, Bursts, BurstStatistics, TrustWarning
+from pyloca import LOCA, BurstError, Bursts, BurstStatistics, ModelFileError, TrustWarning
 from pyloca.bursts import from_table, save_bursts
 from pyloca.estimator import read_like
 from pyloca.geometry import feature_scale
@@ -318,3 +318,65 @@ def test_a_table_goes_all_the_way():
     bursts = from_table(pd.DataFrame(rows), "run")
     model = short_fit(tiny_loca(), bursts)
     assert model.burst_ids_[3] == "r3" and model.feature_names_in_.tolist() == NAMES
+
+
+# -- what a fresh eye found -----------------------------------------------------------------------------------------
+
+
+def test_points_with_labels_are_taken_by_name_or_refused(model):
+    frame = pd.DataFrame(named(sensors(3)[1], (1e5, 1e-3, 1.0))[0], columns=NAMES)
+    assert np.array_equal(model.encode(frame), model.encode(frame.to_numpy()))
+    for wrong in (frame[NAMES[::-1]], frame.iloc[0][NAMES[::-1]], frame.rename(columns={"voltage": "u"})):
+        for method in (model.encode, model.encode_with_jacobian):
+            with pytest.raises(ValueError, match=r"expected pressure, voltage, temperature, in this order"):
+                method(wrong)
+    Z = pd.DataFrame(model.encode(frame), columns=["z0", "z1"])
+    assert np.array_equal(model.decode(Z), model.decode(Z.to_numpy()))
+    assert np.array_equal(model.inverse_transform(Z.set_axis(["loca0", "loca1"], axis=1)), model.decode(Z.to_numpy()))
+    with pytest.raises(ValueError, match="expected z0, z1, in this order"):
+        model.inverse_transform(Z[["z1", "z0"]])
+    with pytest.raises(TypeError, match="use transform for the embedding of their means"):
+        model.encode(named(sensors(3)[1]))
+
+
+def test_a_list_of_frames_has_names(model):
+    frames = [pd.DataFrame(burst, columns=NAMES) for burst in named(sensors(3)[1], (1e5, 1e-3, 1.0))]
+    assert Bursts(frames).feature_names == tuple(NAMES)
+    assert model.transform(frames).shape == (3, 2)
+    with pytest.raises(BurstError, match="in a different order"):
+        model.transform([frame[NAMES[::-1]] for frame in frames])
+    with pytest.raises(BurstError, match="columns of part 1 are temperature, voltage, pressure"):
+        Bursts([frames[0], frames[1][NAMES[::-1]]])
+
+
+def test_other_units_are_refused(model):
+    bursts = Bursts(sensors(12)[1], feature_names=NAMES, units=["kPa", "mV", "K"])
+    with pytest.raises(BurstError, match=r"feature 'pressure' is in kPa; the model was fitted to Pa\. Convert it"):
+        model.transform(bursts)
+
+
+def test_the_labels_of_a_scale_are_not_ignored():
+    with pytest.raises(ValueError, match="for each feature, in order"):
+        tiny_loca(feature_scale=pd.Series([1.0, 2.0, 4.0], index=list("abc"))).fit(planar_bursts(40, 20)[1])
+
+
+def test_a_module_that_computes_something_else_is_refused(tmp_path):
+    def make(activation):
+        return torch.nn.Sequential(torch.nn.Linear(3, 8), activation(), torch.nn.Linear(8, 2))
+
+    model = short_fit(tiny_loca(encoder=make(torch.nn.Tanh)), planar_bursts(40, 20)[1])
+    path = model.save(tmp_path / "own.safetensors")
+    assert np.array_equal(LOCA.load(path, encoder=make(torch.nn.Tanh)).embedding_, model.embedding_)
+    with pytest.raises(ModelFileError, match="the encoder that was passed has the right weights but computes"):
+        LOCA.load(path, encoder=make(torch.nn.Sigmoid))
+
+
+def test_a_path_is_read_as_the_fit_read_it(tmp_path, model):
+    rows = [
+        {"run": f"r{i}", "t": j, **dict(zip(NAMES, row, strict=True))}
+        for i, burst in enumerate(named(sensors(12)[1], (1e5, 1e-3, 1.0)))
+        for j, row in enumerate(burst)
+    ]
+    pd.DataFrame(rows)[["t", "temperature", "pressure", "run", "voltage"]].to_csv(tmp_path / "new.csv", index=False)
+    model.table_ = {"burst_id": "run", "exclude": ["t"]}
+    assert model.transform(tmp_path / "new.csv").shape == (12, 2)

@@ -100,6 +100,7 @@ class Bursts:
             if np.ma.isMaskedArray(data):
                 raise BurstError("bursts is a masked array; remove masked points and pass a list of (M_i, D) arrays.")
             if isinstance(data, (list, tuple)):
+                feature_names = _names_of_frames(data) if feature_names is None else feature_names
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
                 parts = [as_burst(part, name) for part, name in zip(data, map(burst_name, labels), strict=True)]
                 if len({part.shape for part in parts}) > 1:
@@ -424,7 +425,10 @@ class Bursts:
         if not len(self):
             raise BurstError("there are no bursts.")
         if self.is_ragged:
-            raise BurstError("the bursts differ in length and do not fit one (N, M, D) array; use to_ragged().")
+            raise BurstError(
+                "the bursts differ in length and do not fit one (N, M, D) array; take them one by one, "
+                "or points and offsets from to_ragged()."
+            )
         return self._divided(np.asarray(self._stack(self._rows), dtype=np.float64))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -473,3 +477,15 @@ class Bursts:
 
     def _divided(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values if self._scale is None else values / self._scale
+
+
+def _names_of_frames(parts: Sequence[Any]) -> list[str] | None:
+    """Names that a list of data frames has in common; None when its parts are arrays."""
+    names = [[str(name) for name in part.columns] if hasattr(part, "columns") else None for part in parts]
+    for i, found in enumerate(names):
+        if found != names[0]:
+            raise BurstError(
+                f"the columns of part {i} are {', '.join(found or ['not named'])}; those of part 0 are "
+                f"{', '.join(names[0] or ['not named'])}. All must agree, in the same order."
+            )
+    return names[0] if names else None

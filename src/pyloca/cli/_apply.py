@@ -6,12 +6,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, not_the_data, writable
 from pyloca.errors import BurstError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["inverse", "transform"]
 
@@ -68,11 +73,26 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     with _about(data), warnings.catch_warnings():
         # the array has no names, but its columns were found by name
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        values, trusted = fitted.transform(points, return_trust=True) if trust else (fitted.transform(points), None)
+        values, trusted = fitted.transform(points, return_trust=True)
+    _say_strange(trusted, len(fitted.trust_scale_.scores))
     names = [f"z{i}" for i in range(fitted.n_components_)]
-    if trusted is not None:
+    if trust:
         values, names = np.column_stack([values, trusted]), [*names, TRUST]
     write_rows(values, names, output, labels, burst_id_of(fitted, columns))
+
+
+def _say_strange(trusted: NDArray[np.float64], n_known: int) -> None:
+    """Say when most rows are unlike everything in the fit: another unit, another sensor, or another place."""
+    from pyloca.thresholds import UNTRUSTED
+
+    least = max(UNTRUSTED, 1.5 / (1 + n_known))  # with few held-out points no trust is smaller than 1 / (1 + n)
+    strange = int((trusted < least).sum())
+    if strange > len(trusted) / 2:
+        click.echo(
+            f"Warning: {strange} of {len(trusted)} rows are unlike anything in the fit (trust below {least:.2g}): "
+            "their coordinates are extrapolated. Check units, sensors and their columns; --trust says which rows.",
+            err=True,
+        )
 
 
 @cli.command()

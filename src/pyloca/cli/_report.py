@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pyloca.cli._column_options import Columns, columns_options
-from pyloca.cli._main import cli, debug_option, require, writable
+from pyloca.cli._main import DISTRUSTED, cli, debug_option, require, writable
 from pyloca.errors import BurstError
 
 __all__ = ["report"]
@@ -75,6 +75,8 @@ def report(
         }
         click.echo(json.dumps(facts, indent=2))
     click.echo(f"Page: {output} ({len(content) / 1e6:.1f} MB)", err=True)
+    if page.warnings:
+        click.get_current_context().exit(DISTRUSTED)
 
 
 def _read_labels(path: Path | None) -> list[str] | None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pyloca._arguments import is_integer
+from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
@@ -381,7 +382,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 20, 2), (2,))
         """
         check_is_fitted(self)
-        points = self._scaled(_as_points(Y, self.n_features_in_, "Y"))
+        points = self._scaled(_as_points(Y, self.n_features_in_, "Y", getattr(self, "feature_names_in_", None)))
         return apply_rows(inner(self, "encoder"), points, self.n_components_)
 
     def encode_with_jacobian(self, Y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -414,7 +415,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (200, 2, 2))
         """
         values = self.encode(Y)
-        points = self._scaled(_as_points(Y, self.n_features_in_, "Y"))
+        points = self._scaled(_as_points(Y, self.n_features_in_, "Y", getattr(self, "feature_names_in_", None)))
         slopes = jacobian_rows(inner(self, "encoder"), points, self.n_components_)  # (…, d, D)
         return values, slopes / self.feature_scale_
 
@@ -445,7 +446,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (3, 2)
         """
         check_is_fitted(self)
-        points = _as_points(Z, self.n_components_, "Z")
+        points = _as_points(Z, self.n_components_, "Z", [f"z{i}" for i in range(self.n_components_)])
         decoded = apply_rows(inner(self, "decoder"), points, self.n_features_in_)
         return decoded if np.all(self.feature_scale_ == 1) else decoded * self.feature_scale_
 
@@ -652,8 +653,19 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _as_points(points: ArrayLike, dim: int, name: str) -> NDArray[np.float64]:
-    """Finite numbers (…, dim)."""
+def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> NDArray[np.float64]:
+    """Finite numbers (…, dim). What has labels of its own, as data frames do, must have those of `names`, in order."""
+    if isinstance(points, Bursts):
+        raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
+    labels = getattr(points, "columns", getattr(points, "index", None) if hasattr(points, "iloc") else None)
+    if names is not None and labels is not None:
+        found, expected = [str(label) for label in labels], [str(label) for label in names]
+        own = [f"loca{i}" for i in range(dim)]  # as get_feature_names_out calls coordinates
+        if found != expected and not (name == "Z" and found == own):
+            raise ValueError(
+                f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
+                "them by name, or pass an array."
+            )
     if np.ma.isMaskedArray(points):
         raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
     array = np.asarray(points)
@@ -662,5 +674,6 @@ def _as_points(points: ArrayLike, dim: int, name: str) -> NDArray[np.float64]:
     if array.ndim < 1 or array.shape[-1] != dim:
         raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity; remove or repair these points.")
+        first = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise ValueError(f"{name} contains NaN or infinity, first at {first}; remove or repair these points.")
     return array.astype(np.float64, copy=False)

@@ -82,8 +82,12 @@ def _check_scale(scale: Any) -> None:
         values = np.asarray(scale, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
-    if isinstance(scale, str) or values.ndim != 1 or not len(values) or not np.all((values > 0) & (values < np.inf)):
-        raise ValueError(f'feature_scale must be "auto", None, or a number > 0 for each feature; got {scale!r}.')
+    labelled = hasattr(scale, "iloc")  # the labels of a Series might say another order
+    usable = values.ndim == 1 and len(values) > 0 and bool(np.all((values > 0) & (values < np.inf)))
+    if isinstance(scale, str) or labelled or not usable:
+        raise ValueError(
+            f'feature_scale must be "auto", None, or a number > 0 for each feature, in order; got {scale!r}.'
+        )
 
 
 def check_modules(p: Any, n_features: int, d: int) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca.bursts import Bursts, as_bursts
+from pyloca.bursts import Bursts, as_bursts, open_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_means, feature_scale
 from pyloca.networks import Standardized, apply_rows
@@ -140,7 +140,7 @@ def read_like(model: Any, data: Data) -> Reading:
     (7, 2)
     """
     check_is_fitted(model)
-    source = as_source(data)
+    source = _source_like(model, data)
     _refuse_other_features(model, source)
     bursts, statistics = read(
         source,
@@ -154,12 +154,20 @@ def read_like(model: Any, data: Data) -> Reading:
 
 def means_like(model: Any, data: Data) -> Array:
     """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
-    source = as_source(data)
+    source = _source_like(model, data)
     _refuse_other_features(model, source)
     scale = _scale(model)
     if isinstance(source, BurstStatistics):
         return source.means if scale is None else source.means / scale
     return burst_means(source if scale is None else source.scaled(scale))
+
+
+def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
+    """Bursts from whatever holds them; a table is read by the columns of the fit."""
+    table = getattr(model, "table_", None)
+    if table is None or not isinstance(data, (str, os.PathLike)) or not hasattr(model, "feature_names_in_"):
+        return as_source(data)
+    return open_bursts(data, burst_id=table["burst_id"], columns=model.feature_names_in_.tolist())
 
 
 def inner(model: Any, name: str) -> nn.Module:
@@ -182,6 +190,12 @@ def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None
         raise BurstError(  # scikit-learn's own wording
             f"X has {source.n_features} features, but {type(model).__name__} is expecting {expected} features as input."
         )
+    for feature, (unit, other) in enumerate(zip(model.units_ or (), source.units or (), strict=False)):
+        if unit and other and unit != other:
+            raise BurstError(
+                f"feature {feature if source.feature_names is None else source.feature_names[feature]!r} is in {other}; "
+                f"the model was fitted to {unit}. Convert it."
+            )
     known, names = getattr(model, "feature_names_in_", None), source.feature_names
     if known is None or names is None or list(names) == list(known):
         return

@@ -92,9 +92,15 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     tuple of Finding
         The first that is found; empty when there is none.
     """
+    # A round trip that does not lead back is told beside whatever else is wrong: its causes are others.
+    first, lossy = _first_cause(fit), _lossy(fit)
+    return first if lossy is None else (*first, lossy)
+
+
+def _first_cause(fit: Fit) -> tuple[Finding, ...]:
     plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
     if len(fit.statistics) < FEW:
-        return _first([*plain, partial(_bent, fit), partial(_poor, fit), partial(_lossy, fit)])
+        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
     return _first(plain) or _first_beside_neighbors(fit)
 
 
@@ -113,7 +119,6 @@ def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
             symptoms.uneven_shape,
             symptoms.folded,
             partial(_poor, fit),
-            partial(_lossy, fit),
         ]
     )
 

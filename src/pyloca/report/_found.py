@@ -93,7 +93,8 @@ def find(
     if not white.sampled:
         floors = np.zeros_like(floors)
     training = np.delete(model.embedding_, model.validation_indices_, axis=0)
-    same = Z.shape == model.embedding_.shape and np.allclose(Z, model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
+    places = _places(model, statistics, Z)
+    same = places is not None
     checked = (
         model.diagnostics_
         if same
@@ -110,9 +111,19 @@ def find(
         stretch=white.stretches,
         error=round_trip_errors(seen.decoder, statistics.means, Z),
         trust=model.trust_scale_.trust(seen.decoder, statistics.means, Z, training),
-        held_out=model.validation_indices_ if same else None,
+        held_out=None if places is None else places[model.validation_indices_],
         diagnostics=checked,
         labels=labels,
         columns=as_columns(columns or {}, n),
         agreement=agreement,
     )
+
+
+def _places(model: LOCA, statistics: BurstStatistics, Z: Array) -> NDArray[np.int64] | None:
+    """Positions here of the bursts of the fit, known by their ids and embedded alike; None when these are others."""
+    at = {name: i for i, name in enumerate(statistics.ids.tolist())}
+    if Z.shape != model.embedding_.shape or not all(name in at for name in model.burst_ids_.tolist()):
+        return None
+    places = np.array([at[name] for name in model.burst_ids_.tolist()])
+    alike = np.allclose(Z[places], model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
+    return places if alike else None
