@@ -193,8 +193,8 @@ def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None
     for feature, (unit, other) in enumerate(zip(model.units_ or (), source.units or (), strict=False)):
         if unit and other and unit != other:
             raise BurstError(
-                f"feature {feature if source.feature_names is None else source.feature_names[feature]!r} is in {other}; "
-                f"the model was fitted to {unit}. Convert it."
+                f"feature {feature if source.feature_names is None else source.feature_names[feature]!r} is in "
+                f"{other}; the model was fitted to {unit}. Convert it."
             )
     known, names = getattr(model, "feature_names_in_", None), source.feature_names
     if known is None or names is None or list(names) == list(known):
