@@ -200,7 +200,7 @@ def load_model(
 
 
 def _refuse_other_networks(model: Any, arrays: Arrays) -> None:
-    """The weights fit, but does the module compute what it did?"""
+    """Refuse a module whose weights fit, but which does not compute what it did."""
     for name, given, expected in (
         ("decoder", model.decode(model.embedding_[:PROBES]), arrays["probe_decoded"]),
         ("encoder", model.encode(arrays["probe_decoded"]), arrays["probe_encoded"]),
