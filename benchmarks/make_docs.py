@@ -348,7 +348,9 @@ def thresholds_tables() -> str:
     ]
     for row in (row for row in TABLE if isinstance(row, Threshold)):
         seen = facts["rows"].get(row.name, {"clean": None, "fault": None})
-        sides = [f"{seen[side]['number']:.2g} ({seen[side]['case']})" if seen[side] else "—" for side in seen]
+        sides = [
+            f"{seen[side]['number']:.2g} ({seen[side]['case']})" if seen[side] else "—" for side in ("clean", "fault")
+        ]
         what = f"{row.compared_with} ({row.note})" if row.note else row.compared_with
         at = f"{'≥' if row.side == 'above' else '≤'} {row.value:g}"
         decides = ", ".join(f"`{name}`" for name in row.findings)

@@ -35,7 +35,7 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     >>> from pyloca.bursts import from_function
     >>> X = np.random.RandomState(0).uniform(size=(100, 2))
     >>> bursts = from_function(lambda x: np.c_[x, x[:, 0] * x[:, 1]], X, 0.01, 20, random_state=0)
-    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), max_iter=100, random_state=0).fit(bursts)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), random_state=0).fit(bursts)
     >>> diagnose(model, bursts[:80]).findings
     ()
     """
