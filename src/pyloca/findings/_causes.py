@@ -92,9 +92,13 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     tuple of Finding
         The first that is found; empty when there is none.
     """
-    # A round trip that does not lead back is told beside whatever else is wrong: its causes are others.
-    first, lossy = _first_cause(fit), _lossy(fit)
-    return first if lossy is None else (*first, lossy)
+    first = _first_cause(fit)
+    # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not: a
+    # column that has no business among the sensors makes them seem so, and this is what says it.
+    if not first or first[0].name == "crossing":
+        lossy = _lossy(fit)
+        return first if lossy is None else (*first, lossy)
+    return first
 
 
 def _first_cause(fit: Fit) -> tuple[Finding, ...]:
