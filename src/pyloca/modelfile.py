@@ -25,7 +25,7 @@ from torch import nn
 from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, TrustScale
-from pyloca.networks import MLP, Standardized, in_units
+from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "save_model"]
 
@@ -230,7 +230,9 @@ def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
     scaled = isinstance(module, Standardized)
     network = module.network if isinstance(module, Standardized) else module
     if own or not isinstance(network, MLP):
-        return {"kind": "module", "class": type(network).__name__, "standardized": scaled}
+        skip = isinstance(network, WithSkip)
+        network = network.network if isinstance(network, WithSkip) else network
+        return {"kind": "module", "class": type(network).__name__, "standardized": scaled, "skip": skip}
     layers = [(layer.in_features, layer.out_features) for layer in network.linear_layers()]
     return {
         "kind": "mlp",
@@ -252,7 +254,11 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
                 f"Pass an instance: LOCA.load(path, {name}=...)."
             )
         dtypes = {array.dtype for array in state.values()}
-        network = copy.deepcopy(own).to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
+        network = copy.deepcopy(own)
+        if facts.get("skip"):  # files of earlier versions have none
+            n_out, n_in = state["network.skip.weight" if facts["standardized"] else "skip.weight"].shape
+            network = WithSkip(network, n_in, n_out)
+        network = network.to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
     else:
         n_in, *hidden, n_out = facts["sizes"]
         with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from helpers import planar_bursts, short_fit, tiny_loca
 from pyloca import LOCA, datasets
 from pyloca.metrics import stress
-from pyloca.networks import MLP, MLPKernel, ModuleKernel, _kernel, start_like_ours, weights_without_blocks
+from pyloca.networks import MLP, MLPKernel, ModuleKernel, WithSkip, _kernel, start_like_ours, weights_without_blocks
 from pyloca.networks._start import is_untouched
 
 N_IN, N_OUT, N = 3, 2, 20
@@ -382,7 +383,7 @@ def test_a_fit_warns_before_training(name):
     ).standard_normal((60, 20, 2))
     model = LOCA(2, burst_std=0.05, random_state=0, max_iter=20, **{name: Bilinear()})
     with pytest.warns(
-        UserWarning, match=rf"{name}: 1 × Bilinear \(50% of the weights\) can only be preconditioned"
+        UserWarning, match=rf"{name}: 1 × Bilinear \(40% of the weights\) can only be preconditioned"
     ) as caught:
         model.fit(bursts)
     assert sum("preconditioned" in str(warning.message) for warning in caught) == 1
@@ -465,7 +466,18 @@ def test_your_own_network_is_trained_as_well_as_ours():
     options = {"burst_std": data.burst_std, "random_state": 0}
     ours = LOCA(2, hidden_layers=(25, 25), **options).fit(data.bursts)
     own = LOCA(2, encoder=plain(2, 2), decoder=plain(2, 2), **options).fit(data.bursts)
-    assert isinstance(own.encoder_.network, nn.Sequential)  # nothing was put around it
+    assert isinstance(own.encoder_.network.network, nn.Sequential)  # beside it a linear path, as ours has
     found, expected = (stress(data.X, model.embedding_) for model in (own, ours))
     assert found < 3 * expected
     assert found < 1e-4
+
+
+def test_the_linear_path_can_be_declined_and_is_kept_in_files(tmp_path):
+    _, bursts = planar_bursts(40, 20, dim=2)
+    for skip in (True, False):
+        own = plain(2, 2)
+        own.linear_skip = skip
+        model = short_fit(tiny_loca(encoder=own), bursts)
+        assert isinstance(model.encoder_.network, WithSkip) == skip
+        path = model.save(tmp_path / "own.safetensors")
+        assert np.array_equal(LOCA.load(path, encoder=plain(2, 2)).transform(bursts), model.embedding_)

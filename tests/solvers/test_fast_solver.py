@@ -234,8 +234,8 @@ def test_modules_of_your_own_are_trained_as_copies():
         assert all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
         assert all(p.dtype == torch.float32 and p.requires_grad and p.grad is None for p in module.parameters())
         assert module.training
-    assert isinstance(model.encoder_.network, nn.Sequential)
-    assert isinstance(model.decoder_.network, nn.Sequential)
+    assert isinstance(model.encoder_.network.network, nn.Sequential)
+    assert isinstance(model.decoder_.network.network, nn.Sequential)
     assert stress(X, model.embedding_) < 1e-4
     np.testing.assert_allclose(model.inverse_transform(model.embedding_), statistics.means, atol=0.1)
 

@@ -58,7 +58,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     encoder, decoder : torch.nn.Module, optional
         Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None builds an MLP. The fast
         solver reinitializes linear layers that still have PyTorch's default weights; any other weights are kept as a
-        warm start.
+        warm start. It trains a linear map from input to output beside your network, as ours have one, unless the module
+        has an attribute ``linear_skip = False`` (for networks whose bounds or symmetries must hold).
     hidden_layers : sequence of int, default=(50, 50)
         Widths of the hidden layers of the MLPs.
     activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"

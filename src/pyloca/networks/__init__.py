@@ -5,6 +5,7 @@ from pyloca.networks._mlp import ACTIVATIONS, MLP
 from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_without_blocks
 from pyloca.networks._pushforward import pushforward
 from pyloca.networks._rows import apply_rows, jacobian_rows
+from pyloca.networks._skip import WithSkip
 from pyloca.networks._standardized import Standardized, in_units
 from pyloca.networks._start import start_like_ours
 
@@ -15,6 +16,7 @@ __all__ = [
     "ModuleKernel",
     "PushforwardKernel",
     "Standardized",
+    "WithSkip",
     "apply_rows",
     "in_units",
     "initialize",

@@ -14,7 +14,7 @@ from torch import nn
 
 from pyloca.estimator import LOCA, feature_label
 from pyloca.metrics import RigidMap, calibrate
-from pyloca.networks import MLP, Standardized
+from pyloca.networks import MLP, Standardized, WithSkip
 from pyloca.report._colours import Columns, as_columns
 from pyloca.report._packing import pack
 
@@ -221,8 +221,9 @@ def _reason(networks: Mapping[str, nn.Module]) -> str:
     for name, module in networks.items():
         network = _bare(module)
         if not isinstance(network, MLP):
+            own = network.network if isinstance(network, WithSkip) else network
             return (
-                f"The {name} is a module of your own ({type(network).__name__}). A page can only run the networks that "
+                f"The {name} is a module of your own ({type(own).__name__}). A page can only run the networks that "
                 "pyloca builds itself, so this model cannot be explored here; its figures and tables are complete."
             )
     size = sum(parameter.numel() for module in networks.values() for parameter in module.parameters())

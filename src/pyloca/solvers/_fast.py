@@ -24,7 +24,15 @@ from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.checks import Whitening, embedding_fault, overlapping
-from pyloca.networks import MLP, Standardized, initialize, make_kernel, start_like_ours, weights_without_blocks
+from pyloca.networks import (
+    MLP,
+    Standardized,
+    WithSkip,
+    initialize,
+    make_kernel,
+    start_like_ours,
+    weights_without_blocks,
+)
 from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
@@ -326,7 +334,9 @@ class _FastSolver:
         if given is not None:
             own = copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
             start_like_ours(own, self._tensor(np.zeros((2, n_in))), self.generator)
-            return own
+            if not getattr(given, "linear_skip", True):
+                return own
+            return WithSkip(own, n_in, n_out).to(dtype=torch.float64, device=self.problem.device).eval()
         with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
             network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
         initialize(network, self.generator)
