@@ -487,8 +487,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Data, y: None = None) -> float:
         """Return minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
 
-        One component more than needed often scores a little better, so a grid search over `n_components` takes too many;
-        `pyloca.selection.select_n_components` and ``LOCA("auto")`` ask whether the gain is more than chance.
+        One component more than needed often scores a little better, so a grid search over `n_components` takes
+        too many; `pyloca.selection.select_n_components` and ``LOCA("auto")`` ask whether the gain is more than chance.
 
         Parameters
         ----------
