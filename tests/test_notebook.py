@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -112,11 +111,7 @@ def test_both_ways_of_a_notebook_give_the_card(model):
         assert set(model._repr_mimebundle_()) == {"text/plain"}
 
 
-def test_a_card_is_quick_and_needs_no_plotting_library(model, tmp_path):
-    start = time.process_time()
-    for _ in range(20):
-        model._repr_html_()
-    assert time.process_time() - start < 2
+def test_a_card_needs_no_plotting_library(model, tmp_path):
     path = model.save(tmp_path / "m.safetensors")
     code = (
         "import sys; from pyloca import LOCA; m = LOCA.load(sys.argv[1]); m._repr_html_(); "

@@ -1,7 +1,6 @@
 """Tables in CSV: what is read, what is left out, and what each kind of damage is called."""
 
 import io
-import time
 
 import numpy as np
 import pytest
@@ -150,24 +149,3 @@ def test_text_columns_of_bursts_are_refused_all_at_once_or_left_out(tmp_path):
     assert open_bursts(path, burst_id="run", exclude=["who", "site"]).ids.tolist() == [7, 4]
     with pytest.raises(ValueError, match="on_text must be"):
         open_bursts(path, burst_id="run", on_text="ignore")
-
-
-def test_it_is_about_as_fast_as_numpy(tmp_path):
-    """Both in one run, by processor time; the bar leaves room for a busy machine."""
-    values = np.random.RandomState(0).standard_normal((20_000, 7))
-    path = tmp_path / "t.csv"
-    path.write_text(table_text(Table([f"y{j}" for j in range(7)], values, [str(i) for i in range(20_000)]), "id"))
-
-    def ours():
-        with path.open(newline="") as file:
-            return read_table(file, "id", needed=True).values
-
-    def numpys():
-        return np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:]
-
-    def seconds(function):
-        begun = time.process_time()
-        assert function().tobytes() == values.tobytes()
-        return time.process_time() - begun
-
-    assert min(seconds(ours) for _ in range(3)) < 2.5 * min(seconds(numpys) for _ in range(3))
