@@ -29,8 +29,8 @@ reproduce: $(STAMP)  ## redo every figure and number of the paper, ten seeds, in
 test: $(STAMP)  ## run all tests and docstring examples, and print the coverage
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
-test-fast: $(STAMP)  ## leave out the slow ones: under a minute on two idle cores
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile -m "not slow"
+test-fast: $(STAMP)  ## leave out the slow tests and the docstring examples
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile -m "not slow" tests
 
 house: $(STAMP)  ## print which package imports which, floor by floor
 	.venv/bin/python tools/house.py

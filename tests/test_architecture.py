@@ -74,6 +74,7 @@ def run_fresh(code):
     )
 
 
+@pytest.mark.slow
 def test_import_does_nothing_else():
     """No warning, word, log handler, seed, thread, environment variable or plotting library; not even the CLI."""
     done = run_fresh(

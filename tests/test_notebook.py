@@ -111,6 +111,7 @@ def test_both_ways_of_a_notebook_give_the_card(model):
         assert set(model._repr_mimebundle_()) == {"text/plain"}
 
 
+@pytest.mark.slow
 def test_a_card_needs_no_plotting_library(model, tmp_path):
     path = model.save(tmp_path / "m.safetensors")
     code = (
@@ -236,6 +237,7 @@ def test_diagnostics_are_drawn(model):
 # -- help and data frames ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_is_about_loca():
     assert [name for name in dir(LOCA) if name.startswith("set_")] == ["set_output", "set_params"]
     code = "import pydoc; from pyloca import LOCA; print(pydoc.plain(pydoc.render_doc(LOCA)))"

@@ -294,6 +294,7 @@ def test_geometric_harmonics_extend_a_smooth_function():
     np.testing.assert_allclose(extend(Y), values, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ALL)
 def test_new_points_near_and_far(method):
     _, bursts = planar_bursts(150, 20)
@@ -310,6 +311,7 @@ def test_new_points_near_and_far(method):
     assert np.isfinite(far).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ALL)
 def test_the_contract(method):
     _, bursts = planar_bursts(60, 20)

@@ -74,6 +74,7 @@ def test_a_scale_can_be_given_and_is_kept_in_a_config(folder, tmp_path):
     assert json.loads(done.stdout)["feature_scale"] == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["transform", "report", "inspect"])
 def test_the_file_of_the_fit_needs_no_options(command, folder, tmp_path):
     """In any order, also from standard input; what is new is named once."""

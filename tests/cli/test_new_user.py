@@ -16,6 +16,8 @@ import pytest
 from helpers import HANG
 from pyloca.metrics import calibrate
 
+pytestmark = pytest.mark.slow  # a fit of 300 runs
+
 SENSORS = ["strain_mV", "pressure_Pa", "temperature_K", "current_A", "gap_m", "humidity"]
 HEADER = ["run_id", "t", "operator", *SENSORS, "gain"]
 COMMANDS = """\

@@ -322,6 +322,7 @@ def test_fits_of_halves_and_of_shuffled_bursts_do_not_call_back(mushroom):
     assert not calls
 
 
+@pytest.mark.slow
 def test_the_round_trip_is_told_as_a_part_of_the_data(mushroom):
     data, model = mushroom
     means = read_like(model, data.bursts).statistics.means

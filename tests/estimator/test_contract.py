@@ -122,6 +122,7 @@ def test_a_pipeline_fits_and_transforms(ragged):
         np.testing.assert_allclose(out, step.transform(pipeline[0].embedding_))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")
 @pytest.mark.parametrize("kind", ["array", "Bursts", "list"])
 def test_a_grid_search_over_components(kind):
@@ -214,6 +215,7 @@ def test_a_model_file_keeps_names_units_scale_and_ids(model, tmp_path):
 # -- units ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [3.0, 1e3, pytest.param(1e9, marks=pytest.mark.slow)])
 def test_units_do_not_matter(ratio):
     """A table in mV, Pa and K gives the coordinates of the table that was scaled by hand."""
@@ -259,6 +261,7 @@ def test_a_scale_of_the_wrong_length():
         tiny_loca(feature_scale=[1.0, 2.0]).fit(planar_bursts(40, 20)[1])
 
 
+@pytest.mark.slow
 def test_a_silent_sensor_does_not_drown_the_others():
     """A sensor that is noise alone must not be blown up to the size of a signal."""
     X, parts = sensors()

@@ -459,6 +459,7 @@ def plain(n_in, n_out, width=25):
     return nn.Sequential(*layers)
 
 
+@pytest.mark.slow
 def test_your_own_network_is_trained_as_well_as_ours():
     """`python -m benchmarks own_networks` has more data, architectures and seeds."""
     data = datasets.mushroom(200, random_state=0)

@@ -58,6 +58,7 @@ def moved_truth(name, n_bursts=80):
     return data, locate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wifi", "mushroom"])
 def test_overview_renders_at_its_size_and_changes_no_setting(name):
     before = dict(matplotlib.rcParams)
@@ -172,6 +173,7 @@ def test_colours_are_eight_and_distinct():
 # -- a fitted model -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "panels"), [(1, 1), (2, 1), (3, 3), (4, 6), (5, 6)])
 def test_a_map_has_a_panel_for_every_pair_of_up_to_four_coordinates(d, panels):
     random = np.random.RandomState(0)

@@ -428,6 +428,7 @@ def test_the_command_writes_a_page(folder, tmp_path):
     assert "place 7" in html
 
 
+@pytest.mark.slow
 def test_the_command_colours_by_a_file(folder, tmp_path):
     colours = tmp_path / "shifts.csv"
     colours.write_text("burst_id,shift,hour\n" + "".join(f"{i},night,{i % 24}\n" for i in range(80)))

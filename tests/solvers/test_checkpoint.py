@@ -125,6 +125,7 @@ def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
     assert stress(X, resumed.embedding_) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("better", [0, 1])
 @pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # every encoder is said to be folded
 def test_a_second_start_is_resumed_with_what_the_first_left(better, monkeypatch, tmp_path):
@@ -164,6 +165,7 @@ def test_a_second_start_is_resumed_with_what_the_first_left(better, monkeypatch,
     assert is_first == (better == 0)
 
 
+@pytest.mark.slow
 def test_a_folded_alignment_is_still_known_after_an_interruption(monkeypatch, tmp_path):
     fractions = iter([1.0, 0.0])
     monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))

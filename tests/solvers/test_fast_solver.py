@@ -275,6 +275,7 @@ def test_a_module_of_your_own_like_ours_gives_the_same_model():
 # -- the fast solver: when it stops -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_iter", [1, 49, 50, 51, 230, 420, 700])
 def test_max_iter_counts_over_all_stages(max_iter):
     _, bursts = planar_bursts(60, 30)
@@ -290,6 +291,7 @@ def test_max_iter_counts_over_all_stages(max_iter):
     assert np.isfinite(model.inverse_transform(model.embedding_)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["fit encoder", "whiten", "fit decoder", "decode"])
 def test_a_callback_stops_the_training(stage):
     X, bursts = planar_bursts(60, 100)
@@ -378,6 +380,7 @@ def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
 # -- the fast solver: what must not matter ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits():
     _, bursts = planar_bursts(60, 30)
     first, second = (short_fit(tiny_loca(max_iter=500), bursts) for _ in range(2))
