@@ -12,7 +12,6 @@ class WithSkip(nn.Module):
     """x ↦ network(x) + S x, the linear map S at first 0: what the built-in networks have.
 
     Layers that saturate or normalise leave an isometry, which is mostly linear, to be put together from their bends.
-    On `sphere` a network with LayerNorm is several times better with it (docs/results.md).
 
     Parameters
     ----------
