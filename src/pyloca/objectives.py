@@ -16,10 +16,12 @@ __all__ = [
     "frobenius_pushed",
     "gauss_newton_rows",
     "likelihood",
+    "likelihood_noisy_with_gradient",
     "likelihood_pushed",
     "likelihood_pushed_with_gradient",
     "reconstruction",
     "sampling_floor",
+    "with_noise",
 ]
 
 
@@ -182,6 +184,91 @@ def likelihood_pushed_with_gradient(pushed: Tensor) -> tuple[Tensor, Tensor]:
         torch.div(row, lower[a, a], out=gradient[a])
     value = pushed.square().sum(dim=(0, 2)) - log_det - k
     return value, torch.sub(pushed, gradient, out=gradient).mul_(2)
+
+
+def likelihood_noisy_with_gradient(pushed: Tensor, total: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Likelihood loss of bursts that contain noise, tr K⁻¹E − log det K⁻¹E − k with K = G⁻¹ + R, and its gradient.
+
+    In the basis of its tangents a burst has the covariance E, of which R is noise. An encoder with pushed tangents T
+    says that the rest is G⁻¹, with G = T Tᵀ: this is the Wishart likelihood of E. Nothing is subtracted, so a burst that
+    is mostly noise just weighs little. For R = 0 and E = I it is `likelihood_pushed`.
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+    total, noise : (n, k, k) tensor
+        E and R.
+
+    Returns
+    -------
+    value : (n,) tensor
+    gradient : (k, n, d) tensor
+        Of the sum of `value`: 2 G⁻¹ K⁻¹ (E − K) K⁻¹ G⁻¹ T.
+
+    Examples
+    --------
+    >>> T = torch.eye(2)[:, None]
+    >>> value, gradient = likelihood_noisy_with_gradient(T, 3 * torch.eye(2)[None], 2 * torch.eye(2)[None])
+    >>> value.item(), gradient.abs().max().item()
+    (0.0, 0.0)
+    """
+    k = len(pushed)
+    gram = torch.einsum("anc,bnc->nab", pushed, pushed)
+    inverse, _ = _inverse_and_log_det(gram)
+    told = inverse + noise  # K
+    precision, log_det = _inverse_and_log_det(told)
+    value = (precision * total).sum(dim=(1, 2)) + log_det - _inverse_and_log_det(total)[1] - k
+    half = inverse @ precision
+    slope = half @ (total - told) @ half.transpose(1, 2)  # with respect to G
+    return value, 2 * torch.einsum("nab,bnc->anc", slope, pushed)
+
+
+def _inverse_and_log_det(matrices: Tensor) -> tuple[Tensor, Tensor]:
+    """Invert positive definite matrices (n, k, k) by Gauss and Jordan, all at once."""
+    k = matrices.shape[1]
+    out, log_det = matrices.clone(), torch.zeros_like(matrices[:, 0, 0])
+    for a in range(k):
+        pivot = out[:, a, a].clone()
+        log_det += pivot.log()
+        row, column = out[:, a] / pivot[:, None], out[:, :, a].clone()
+        out -= column[:, :, None] * row[:, None]
+        out[:, a], out[:, :, a] = row, -column / pivot[:, None]
+        out[:, a, a] = 1 / pivot
+    return out, log_det
+
+
+def with_noise(pushed: Tensor, total: Tensor, noise: Tensor) -> Tensor:
+    """Return tangents that are white when the burst, noise included, is as the encoder says.
+
+    Parameters
+    ----------
+    pushed : (k, n, d) tensor
+        T.
+    total, noise : (n, k, k) tensor
+        E and R of `likelihood_noisy_with_gradient`.
+
+    Returns
+    -------
+    (k, n, d) tensor
+        T′ with T′ T′ᵀ = Lᵀ K⁻¹ L, E = L Lᵀ; its `likelihood_pushed` is the likelihood of the noisy burst.
+
+    Examples
+    --------
+    >>> with_noise(torch.eye(2)[:, None], 3 * torch.eye(2)[None], 2 * torch.eye(2)[None])[:, 0]
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    k, n, d = pushed.shape
+    gram = torch.einsum("anc,bnc->nab", pushed, pushed)
+    mixed = torch.eye(k, dtype=pushed.dtype, device=pushed.device) + noise @ gram
+    lower = torch.linalg.cholesky(total)
+    white = lower.transpose(1, 2) @ gram @ torch.linalg.solve(mixed, lower)
+    values, vectors = torch.linalg.eigh((white + white.transpose(1, 2)) / 2)
+    out = pushed.new_zeros(k, n, d)
+    root = vectors * values.clamp(min=0).sqrt()[:, None] @ vectors.transpose(1, 2)
+    out[:, :, :k] = root.transpose(0, 1)
+    return out
 
 
 def gauss_newton_rows(pushed: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushforward
-from pyloca.objectives import likelihood_pushed, sampling_floor
+from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
 from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT
 
 __all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
@@ -52,7 +52,7 @@ class Whitening:
         return Whitening(*(array[rows] for array in vars(self).values()))
 
     @classmethod
-    def from_pushed(cls, embedding: Array, pushed: Tensor, counts: Array) -> Whitening:
+    def from_pushed(cls, embedding: Array, pushed: Tensor, statistics: BurstStatistics) -> Whitening:
         """Compute it from pushed tangents.
 
         Parameters
@@ -60,14 +60,17 @@ class Whitening:
         embedding : (N, d) array
         pushed : Tensor (N, k, d)
             Tangents T after the encoder, in units of σ; G = T Tᵀ.
-        counts : (N,) array
-            Points per burst; infinite where the geometry is known exactly.
+        statistics : BurstStatistics
+            Of the bursts: counts, and the noise in their covariances.
 
         Returns
         -------
         Whitening
         """
-        k = pushed.shape[1]
+        k, counts = pushed.shape[1], statistics.counts
+        if statistics.noise is not None:
+            parts = (torch.as_tensor(part, dtype=pushed.dtype) for part in (statistics.total, statistics.noise))
+            pushed = with_noise(pushed.transpose(0, 1), *parts).transpose(0, 1)
         # A collapsed direction has log det = −∞; "not a number" arises when rounding makes the determinant negative.
         loss = likelihood_pushed(pushed.transpose(0, 1)).numpy()
         loss = np.where(np.isnan(loss), np.inf, loss)
@@ -169,7 +172,7 @@ def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float)
     Whitening
     """
     embedding, pushed = push(encoder, statistics, burst_std)
-    return Whitening.from_pushed(embedding, pushed, statistics.counts)
+    return Whitening.from_pushed(embedding, pushed, statistics)
 
 
 def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Tensor]:

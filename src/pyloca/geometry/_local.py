@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Local", "look"]
+from pyloca.geometry._noise import Whitener
+
+__all__ = ["Local", "look", "split_noise"]
 
 Array = NDArray[np.float64]
 
@@ -25,22 +27,52 @@ class Local(NamedTuple):
         Trace of the covariance off the tangents.
     counts : (b,) array
         Points behind each covariance.
+    total, noise : (b, k, k) array
+        Covariance of the burst and of the noise in it, in the basis of the tangents: identity and 0 without noise.
     """
 
     means: Array
     tangents: Array
     residuals: Array
     counts: Array
+    total: Array
+    noise: Array
+
+    @classmethod
+    def empty(cls, n: int, k: int, dim: int) -> Local:
+        """Allocate local pictures of n bursts.
+
+        Parameters
+        ----------
+        n, k, dim : int
+            N, k and D.
+
+        Returns
+        -------
+        Local
+        """
+        shapes = ((n, dim), (n, k, dim), (n,), (n,), (n, k, k), (n, k, k))
+        return cls(*(np.empty(shape) for shape in shapes))
 
 
-def look(block: Array, k: int) -> Local:
+# A tangent keeps at least this part of its variance. The likelihood subtracts nothing and needs no such limit; the
+# alignment does.
+LEAST_SIGNAL = 0.1
+
+
+def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     """Compute the local pictures of bursts of equal length, by thin SVD.
+
+    With noise, the k leading directions are found in coordinates in which the noise is white, and the tangents are what
+    is left of the burst along them when the noise is subtracted.
 
     Parameters
     ----------
     block : (b, M, D) array
     k : int
         Intrinsic dimension.
+    whitener : Whitener, optional
+        Of the noise of these bursts.
 
     Returns
     -------
@@ -49,10 +81,61 @@ def look(block: Array, k: int) -> Local:
     means = block.mean(axis=1)
     centred = block - means[:, None]
     m, dim = centred.shape[1:]
+    counts = np.full(len(block), float(m))
+    if whitener is not None:
+        rows, singular, rest = _leading(whitener.white(centred), k)
+        tangents, total, noise = split_noise(whitener, rows, singular)
+        return Local(means, tangents, _excess(whitener, rest, k, m, dim), counts, total, noise)
+    rows, singular, rest = _leading(centred, k)
+    return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
+
+
+def _no_noise(n: int, k: int) -> tuple[Array, Array]:
+    return np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k, k))
+
+
+def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:
+    """Return the k leading directions (b, k, D), standard deviations along them (b, k), and the trace off them (b,)."""
+    m, dim = centred.shape[1:]
     total = np.square(centred).sum(axis=(1, 2)) / (m - 1)
     if m > 2 * dim:  # the triangular factor has the same right singular vectors and is smaller
         centred = np.asarray(np.linalg.qr(centred, mode="r"))
     _, singular, rows = np.linalg.svd(centred, full_matrices=False)
     singular = singular[:, :k] / np.sqrt(m - 1)
-    rest = np.maximum(total - np.square(singular).sum(axis=1), 0)
-    return Local(means, singular[:, :, None] * rows[:, :k], rest, np.full(len(block), float(m)))
+    return rows[:, :k], singular, np.maximum(total - np.square(singular).sum(axis=1), 0)
+
+
+def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array, Array, Array]:
+    """Split bursts into signal and noise.
+
+    Parameters
+    ----------
+    whitener : Whitener
+    rows : (b, k, D) array
+        Orthonormal directions in white coordinates along which the burst is uncorrelated.
+    singular : (b, k) array
+        Standard deviations along them.
+
+    Returns
+    -------
+    tangents : (b, k, D) array
+        Of the signal, in the coordinates of the data.
+    total, noise : (b, k, k) array
+        As in `Local`.
+    """
+    along = whitener.noise_along(rows) / (singular[:, :, None] * singular[:, None])  # in units of the burst
+    shares, axes = np.linalg.eigh(along)  # parts of the variance that are noise; (b, k), (b, k, k)
+    left = np.maximum(1 - shares, LEAST_SIGNAL)
+    raw = np.einsum("bkl,bkd->bld", axes, singular[:, :, None] * rows)
+    turn, lengths, directions = np.linalg.svd(whitener.back(np.sqrt(left)[:, :, None] * raw), full_matrices=False)
+    total, noise = (np.einsum("bla,bl,blc->bac", turn, part, turn) for part in (1 / left, shares / left))
+    return lengths[:, :, None] * directions, total, noise
+
+
+def _excess(whitener: Whitener, rest: Array, k: int, m: int, dim: int) -> Array:
+    """Compute what is left off the tangents when the noise is gone, from traces in white coordinates, (b,)."""
+    if dim == k or m - 1 <= k:
+        return np.zeros(len(rest))
+    excess = np.maximum(rest / ((dim - k) * (1 - k / (m - 1))) - 1, 0)  # as a part of the noise and its floor
+    size = np.square(whitener.factor).reshape(len(whitener.factor), -1).sum(axis=1) / dim
+    return np.asarray(excess * size * (dim - k))

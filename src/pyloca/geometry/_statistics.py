@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._local import Local, look
+from pyloca.geometry._local import Local, look, split_noise
+from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
+from pyloca.geometry._noise_estimate import inside_variance, noise_and_k
 from pyloca.geometry._refusals import (
     as_counts,
     as_finite,
@@ -21,17 +23,13 @@ from pyloca.geometry._refusals import (
     refuse_few,
     refuse_short,
 )
-from pyloca.geometry._spectra import (
-    BurstSpectra,
-    burst_std_from_spectra,
-    intrinsic_dim_from_spectra,
-    noise_from_spectra,
-)
-from pyloca.thresholds import MIN_BURSTS, PROBE
+from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.thresholds import MIN_BURSTS
 
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
+_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids")
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,9 @@ class BurstStatistics:
         M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
     residuals : (N,) array
         Trace of the covariance off the tangents: noise and curvature.
-    noise_variance : float
-        Isotropic ambient noise that was subtracted from the covariances; 0 if none was.
+    total, noise : (N, k, k) array, optional
+        E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
+        is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
     ids : (N,) array
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
@@ -70,7 +69,8 @@ class BurstStatistics:
     tangents: NDArray[np.float64]
     counts: NDArray[np.float64]
     residuals: NDArray[np.float64]
-    noise_variance: float = 0.0
+    total: NDArray[np.float64] | None = None
+    noise: NDArray[np.float64] | None = None
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
@@ -87,7 +87,8 @@ class BurstStatistics:
         intrinsic_dim: int | None = None,
         *,
         max_dim: int | None = None,
-        measurement_noise: float | str | None = None,
+        measurement_noise: Any = None,
+        static: Bursts | ArrayLike | None = None,
         min_bursts: int = MIN_BURSTS,
     ) -> BurstStatistics:
         """Compute the statistics of raw bursts, in one pass.
@@ -99,8 +100,10 @@ class BurstStatistics:
             k; None: estimated from the spectra of the bursts.
         max_dim : int, optional
             Largest k that the estimate may return.
-        measurement_noise : float or "estimate", optional
-            Noise to subtract, as in `without_noise`.
+        measurement_noise : float, array, Noise or "estimate", optional
+            Noise of the instrument, in the forms that `LOCA` takes.
+        static : Bursts, optional
+            Bursts taken while nothing was perturbed, which tell the noise.
         min_bursts : int, default=10
             Fewer bursts than this raise an error.
 
@@ -123,17 +126,28 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
-        k = _choose_k(bursts, intrinsic_dim, max_dim)
-        n, dim = len(bursts), bursts.n_features
-        seen = Local(np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n), np.empty(n))
+        noise, k = noise_and_k(bursts, measurement_noise, static, intrinsic_dim, max_dim)
+        refuse_short(bursts, k)
+        floor = None if noise is None else FLOOR * inside_variance(bursts)
+        seen = Local.empty(len(bursts), k, bursts.n_features)
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
-            for array, values in zip(seen, look(block, k), strict=True):
+            white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
+            for array, values in zip(seen, look(block, k, white), strict=True):
                 array[rows] = values
-        labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
-        out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
+        out = cls(
+            seen.means,
+            seen.tangents,
+            seen.counts,
+            seen.residuals,
+            *((None, None) if noise is None else (seen.total, seen.noise)),
+            ids=bursts.ids,
+            feature_names=bursts.feature_names,
+            units=bursts.units,
+        )
         out._refuse_flat_bursts()
-        return out.without_noise(measurement_noise)
+        out._refuse_hidden_bursts()
+        return out
 
     @classmethod
     def from_covariances(
@@ -304,14 +318,8 @@ class BurstStatistics:
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
             raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {rows!r}.")
-        return replace(
-            self,
-            means=self.means[rows],
-            tangents=self.tangents[rows],
-            counts=self.counts[rows],
-            residuals=self.residuals[rows],
-            ids=self.ids[rows],
-        )
+        chosen = {name: getattr(self, name) for name in _PER_BURST}
+        return replace(self, **{name: array[rows] for name, array in chosen.items() if array is not None})
 
     def name_of(self, row: int) -> str:
         """Return what a message calls a burst.
@@ -362,7 +370,7 @@ class BurstStatistics:
         """
         if scale is None:
             return self
-        _, singular, rows = np.linalg.svd(self.tangents / scale, full_matrices=False)
+        turn, singular, rows = np.linalg.svd(self.tangents / scale, full_matrices=False)
         inside = np.square(self.tangents).sum(axis=(0, 1))  # (D,)
         factor = float((inside / np.square(scale)).sum() / inside.sum())
         return replace(
@@ -370,8 +378,14 @@ class BurstStatistics:
             means=self.means / scale,
             tangents=singular[:, :, None] * rows,
             residuals=self.residuals * factor,
-            noise_variance=self.noise_variance * factor,
+            **self._turned(turn),
         )
+
+    def _turned(self, turn: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return `total` and `noise` in the basis Uᵀ A_i of the tangents, U orthogonal, (N, k, k)."""
+        if self.total is None or self.noise is None:
+            return {}
+        return {name: turn.transpose(0, 2, 1) @ getattr(self, name) @ turn for name in ("total", "noise")}
 
     def frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Factor the tangents as A_i = diag(s_i) Q_i.
@@ -401,16 +415,20 @@ class BurstStatistics:
         tangents = _round(self.tangents, self.burst_std(), 20)
         # An SVD does not determine the sign of a tangent.
         longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
-        return replace(self, means=_round(centred, spread, 24), tangents=tangents * np.where(longest < 0, -1.0, 1.0))
+        sign = np.where(longest < 0, -1.0, 1.0)  # (N, k, 1)
+        turn = sign * np.eye(self.intrinsic_dim)
+        return replace(self, means=_round(centred, spread, 24), tangents=tangents * sign, **self._turned(turn))
 
-    def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
-        """Subtract isotropic measurement noise from the tangents.
+    def without_noise(self, measurement_noise: Any) -> BurstStatistics:
+        """Take noise into account that is part of the covariances.
+
+        Only the part along the tangents can be: for noise that differs between sensors, `from_bursts` sees more.
 
         Parameters
         ----------
-        measurement_noise : float, "estimate" or None
-            Standard deviation of the noise; "estimate" takes it from the variance off the tangents, None returns the
-            statistics unchanged.
+        measurement_noise : float, array, Noise, "estimate" or None
+            In the forms that `LOCA` takes. "estimate" takes isotropic noise from the variance off the tangents; None
+            returns the statistics unchanged.
 
         Returns
         -------
@@ -419,32 +437,51 @@ class BurstStatistics:
         Raises
         ------
         BurstError
-            If a tangent is no larger than the noise, or the noise cannot be estimated.
+            If nearly all is noise, or the noise cannot be estimated.
         ValueError
             If `measurement_noise` is not one of the above.
         """
         if measurement_noise is None:
             return self
-        if measurement_noise == "estimate":
-            variance = noise_from_spectra(self.residuals, self.counts, self.n_features, self.intrinsic_dim)
-        elif isinstance(measurement_noise, str) or not np.isfinite(measurement_noise) or measurement_noise < 0:
-            raise ValueError(f'measurement_noise must be None, "estimate" or a number ≥ 0; got {measurement_noise!r}.')
+        k, dim = self.intrinsic_dim, self.n_features
+        if isinstance(measurement_noise, str) and measurement_noise == "estimate":
+            noise = Noise(np.full((1, dim), noise_from_spectra(self.residuals, self.counts, dim, k)))
+        elif isinstance(measurement_noise, Noise):
+            noise = measurement_noise
         else:
-            variance = float(measurement_noise) ** 2
-        spectra = self.spectra
-        # The leading directions of a sample lean towards its noise: they hold this much more of it than any other.
-        excess = variance * (1 + (self.n_features - self.intrinsic_dim) / (self.counts - 1))
-        small = np.flatnonzero(spectra[:, -1] <= excess)
-        if len(small):
-            i = small[0]
-            raise BurstError(
-                f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no "
-                f"larger than the measurement noise along it, {excess[i]:.3g}: nothing is left when it is subtracted. "
-                "Take larger bursts, remove these, or pass a smaller measurement_noise."
-            )
-        tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
-        rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
-        return replace(self, tangents=tangents, residuals=rest, noise_variance=self.noise_variance + variance)
+            noise = as_noise(measurement_noise, len(self), dim, self.feature_names).placed(self.means)
+        level = noise.at(self.means)
+        flat = Whitener(np.ones((1, dim)) if level.ndim == 2 else np.eye(dim)[None], level)
+        basis, lengths = self.frames()
+        tangents, total, part = split_noise(flat, basis, lengths)
+        size = (level if level.ndim == 2 else np.diagonal(level, axis1=1, axis2=2)).mean(axis=1)
+        rest = np.maximum(self.residuals - size * (dim - k), 0)
+        out = replace(self, tangents=tangents, residuals=rest, total=total, noise=part)
+        out._refuse_hidden_bursts()
+        return out
+
+    @property
+    def effective_counts(self) -> NDArray[np.float64]:
+        """Points without noise that would tell as much of each burst's shape, (N,): M_i when there is no noise.
+
+        With E_i the burst in units of its signal, (M_i − 1) k (k + 1) / (tr E_i² + (tr E_i)²) degrees of freedom.
+        """
+        if self.total is None:
+            return self.counts
+        k, trace = self.intrinsic_dim, np.trace(self.total, axis1=1, axis2=2)
+        return 1 + (self.counts - 1) * k * (k + 1) / (np.square(self.total).sum(axis=(1, 2)) + np.square(trace))
+
+    @property
+    def noise_shares(self) -> NDArray[np.float64]:
+        """Part of each burst's variance that is noise, along the direction in which it is largest, (N,)."""
+        if self.total is None or self.noise is None:
+            return np.zeros(len(self))
+        inverse = np.linalg.inv(np.linalg.cholesky(self.total))
+        return np.asarray(np.linalg.eigvalsh(inverse @ self.noise @ inverse.transpose(0, 2, 1))[:, -1])
+
+    def _refuse_hidden_bursts(self) -> None:
+        if self.noise is not None:
+            refuse_hidden(self.noise_shares, self.intrinsic_dim)
 
     def _refuse_flat_bursts(self) -> None:
         spectra = self.spectra
@@ -494,24 +531,6 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
         refuse_bad_values(bursts, rows, block)
         means[rows] = block.mean(axis=1)
     return means
-
-
-def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> int:
-    counts, dim = bursts.counts, bursts.n_features
-    if intrinsic_dim is not None:
-        k = check_k(intrinsic_dim, dim)
-    else:
-        if counts.min() < 2:
-            refuse_short(bursts, 1)
-        step = max(1, len(bursts) // PROBE)
-        probe = bursts[np.arange(0, len(bursts), step)]
-        spectra = BurstSpectra.empty(probe.counts, dim)
-        for rows, block in probe.blocks():
-            refuse_bad_values(probe, rows, block)
-            spectra.add(rows, block)
-        k = intrinsic_dim_from_spectra(spectra, dim, max_dim)
-    refuse_short(bursts, k)
-    return k
 
 
 def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.checks import Whitening, embedding_fault, overlapping
+from pyloca.geometry import BurstStatistics
 from pyloca.networks import (
     MLP,
     Standardized,
@@ -33,7 +34,12 @@ from pyloca.networks import (
     start_like_ours,
     weights_without_blocks,
 )
-from pyloca.objectives import gauss_newton_rows, likelihood_pushed_with_gradient, sampling_floor
+from pyloca.objectives import (
+    gauss_newton_rows,
+    likelihood_noisy_with_gradient,
+    likelihood_pushed_with_gradient,
+    sampling_floor,
+)
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
@@ -226,7 +232,7 @@ class _FastSolver:
         self.descent.descend(self._whitening(), resumed=resumed)
         output = forward_all(self.encoder_kernel, self.data.train).cpu()
         embedding = self.data.out_scale * output[0].numpy()
-        white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), self.trained.counts)
+        white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), self.trained)
         fault = embedding_fault(white, self.trained, self.problem.burst_std)
         if not fault or state.best_score < state.encoder_score:
             state.encoder = self.encoder_kernel.theta.clone()
@@ -241,16 +247,18 @@ class _FastSolver:
         caps = SCORE_CAP * sampling_floor(counts, held.intrinsic_dim)
         caps = torch.where(torch.isfinite(counts), caps, torch.inf)
 
+        noise, held_noise = self._noise(self.trained), self._noise(held)
+
         def loss(rows: Tensor) -> Loss:
             chosen = weights[rows]
-            return partial(_likelihood, chosen / chosen.mean())
+            return partial(_likelihood, chosen / chosen.mean(), tuple(part[rows] for part in noise))
 
         def cotangents(output: Tensor) -> Tensor:
             of_tangents = gauss_newton_rows(output[1:])
             return torch.cat([torch.zeros_like(of_tangents[:, :1]), of_tangents], dim=1)
 
         def score(output: Tensor) -> Score:
-            value = likelihood_pushed_with_gradient(output[1:])[0]
+            value = _with_gradient(output[1:], held_noise)[0]
             beyond = float((value > caps).double().mean())
             return Score(float((held_weights * torch.minimum(value, caps)).mean()), beyond > FEW_BEYOND)
 
@@ -360,6 +368,12 @@ class _FastSolver:
             stacks = (self._stack(rows, out_scale) for rows in (self.problem.train, self.held_out))
             self.data = _Data(out_scale, *stacks)
 
+    def _noise(self, statistics: BurstStatistics) -> tuple[Tensor, ...]:
+        """Return total and noise of each burst in the basis of its tangents; () when there is no noise."""
+        if statistics.noise is None or statistics.total is None:
+            return ()
+        return self._tensor(statistics.total), self._tensor(statistics.noise)
+
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Stack means and tangents in units of the data, scaled so that pushed tangents are T_i: (1 + k, n, D)."""
         statistics, problem = self.problem.statistics, self.problem
@@ -380,9 +394,13 @@ def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slic
     return value, residual.mul_(2) if weights is None else residual.mul_(2 * weights)
 
 
-def _likelihood(weights: Tensor, output: Tensor, part: slice) -> tuple[float, Tensor]:
+def _likelihood(weights: Tensor, noise: tuple[Tensor, ...], output: Tensor, part: slice) -> tuple[float, Tensor]:
     """Compute Σ w_i (tr G_i − log det G_i − k) and its gradient; the positions do not enter."""
-    value, gradient = likelihood_pushed_with_gradient(output[1:])
+    value, gradient = _with_gradient(output[1:], tuple(array[part] for array in noise))
     cotangent = torch.zeros_like(output)
     torch.mul(gradient, weights[part, None], out=cotangent[1:])
     return float(torch.dot(value, weights[part])), cotangent
+
+
+def _with_gradient(pushed: Tensor, noise: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    return likelihood_noisy_with_gradient(pushed, *noise) if noise else likelihood_pushed_with_gradient(pushed)

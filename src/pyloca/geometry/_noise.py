@@ -1,0 +1,246 @@
+"""Measurement noise of any shape: one covariance for all bursts, or one for each place.
+
+A burst is looked at in coordinates in which its noise is white (`whitener`); `_local` splits its covariance there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.spatial import cKDTree
+
+from pyloca.errors import BurstError
+
+__all__ = ["FLOOR", "Noise", "Whitener", "as_noise"]
+
+Array = NDArray[np.float64]
+
+# A sensor without noise is not infinitely precise: its bursts bend. This part of the variance inside bursts is added to
+# the noise where coordinates are chosen; it is not subtracted.
+FLOOR = 1e-4
+
+FORMS = 'None, "estimate", a number ≥ 0, standard deviations (D,) or (N, D), or covariances (D, D) or (N, D, D)'
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise covariances at some places, or one for all.
+
+    Attributes
+    ----------
+    levels : (p, D) array of variances, or (p, D, D) array of covariances
+        One for each place.
+    places : (p, D) array or None
+        Measurements at which they hold; None: p = 1, and the noise is the same everywhere.
+    unit : (D,) array or None
+        Divisors of the features when places are compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = as_noise(np.array([0.1, 0.2]), n=5, n_features=2)
+    >>> noise.at(np.zeros((5, 2))).tolist()
+    [[0.010000000000000002, 0.04000000000000001]]
+    """
+
+    levels: Array
+    places: Array | None = None
+    unit: Array | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether covariances are known, and not only variances."""
+        return self.levels.ndim == 3
+
+    def at(self, means: Array) -> Array:
+        """Return the noise at some measurements, that of the nearest place.
+
+        Parameters
+        ----------
+        means : (b, D) array
+
+        Returns
+        -------
+        (b, D) or (b, D, D) array
+            With a leading axis of 1 when the noise is the same everywhere.
+        """
+        if self.places is None:
+            return self.levels
+        unit = np.ones(means.shape[1]) if self.unit is None else self.unit
+        return self.levels[cKDTree(self.places / unit).query(means / unit)[1]]
+
+    def scaled(self, scale: Array | None) -> Noise:
+        """Return the noise of features divided by `scale`.
+
+        Parameters
+        ----------
+        scale : (D,) array or None
+
+        Returns
+        -------
+        Noise
+        """
+        if scale is None:
+            return self
+        levels = self.levels / (np.outer(scale, scale) if self.full else np.square(scale))
+        places = None if self.places is None else self.places / scale
+        return replace(self, levels=levels, places=places, unit=None if self.unit is None else self.unit / scale)
+
+    def placed(self, means: Array) -> Noise:
+        """Tie noise that was given per burst to the means of these bursts.
+
+        Parameters
+        ----------
+        means : (N, D) array
+
+        Returns
+        -------
+        Noise
+        """
+        if len(self.levels) == 1 or self.places is not None:
+            return self
+        spread = means.std(axis=0)
+        return replace(self, places=means, unit=np.where(spread > 0, spread, 1.0))
+
+    def whitener(self, means: Array, floor: Array) -> Whitener:
+        """Return the change to coordinates in which the noise of some bursts, and a floor, are white.
+
+        Parameters
+        ----------
+        means : (b, D) array
+        floor : (D,) array
+            Variances that are added to the noise.
+
+        Returns
+        -------
+        Whitener
+        """
+        noise = self.at(means)
+        if not self.full:
+            return Whitener(np.sqrt(noise + floor), noise)
+        return Whitener(np.linalg.cholesky(noise + np.diag(floor)), noise)
+
+
+@dataclass(frozen=True)
+class Whitener:
+    """Linear change to coordinates in which the noise is white.
+
+    Attributes
+    ----------
+    factor : (1 or b, D) or (1 or b, D, D) array
+        L, diagonal or lower triangular, with L Lᵀ the noise covariance and its floor.
+    noise : (1 or b, D) or (1 or b, D, D) array
+        Variances or covariances of the noise.
+    """
+
+    factor: Array
+    noise: Array
+
+    def white(self, rows: Array) -> Array:
+        """Return rows (b, m, D) in white coordinates, L⁻¹ y."""
+        if self.factor.ndim == 2:
+            return np.asarray(rows / self.factor[:, None])
+        if len(self.factor) == 1:
+            flat = rows.reshape(-1, rows.shape[-1])
+            return np.asarray(solve_triangular(self.factor[0], flat.T, lower=True).T.reshape(rows.shape))
+        return np.asarray(np.linalg.solve(self.factor, rows.transpose(0, 2, 1)).transpose(0, 2, 1))
+
+    def back(self, rows: Array) -> Array:
+        """Return rows (b, m, D) of white coordinates in those of the data, L u."""
+        if self.factor.ndim == 2:
+            return np.asarray(rows * self.factor[:, None])
+        return np.asarray(
+            np.einsum("bmd,bed->bme", rows, np.broadcast_to(self.factor, (len(rows), *self.factor.shape[1:])))
+        )
+
+    def noise_along(self, rows: Array) -> Array:
+        """Return the covariance (b, k, k) of the noise along directions (b, k, D) of white coordinates."""
+        if self.factor.ndim == 2:
+            share = self.noise / np.square(self.factor)
+            return np.asarray(np.einsum("bkd,bld->bkl", rows * share[:, None], rows))
+        if len(self.factor) == 1:
+            dual = solve_triangular(self.factor[0], np.eye(rows.shape[-1]), lower=True)  # L⁻¹
+            share = dual @ self.noise[0] @ dual.T
+            return np.asarray(np.einsum("bkd,de,ble->bkl", rows, share, rows))
+        inner = np.linalg.solve(self.factor.transpose(0, 2, 1), rows.transpose(0, 2, 1))  # L⁻ᵀ u
+        return np.asarray(np.einsum("bdk,bde,bel->bkl", inner, self.noise, inner))
+
+
+def as_noise(value: Any, n: int, n_features: int, feature_names: Sequence[str] | None = None) -> Noise:
+    """Check noise that was given, and put it into one form.
+
+    Parameters
+    ----------
+    value : float, (D,), (N, D), (D, D) or (N, D, D) array
+        A number, (D,) and (N, D) hold standard deviations; (D, D) and (N, D, D) covariances. If N = D, a symmetric
+        matrix is taken for a covariance.
+    n : int
+        N.
+    n_features : int
+        D.
+    feature_names : sequence of D str, optional
+        For messages.
+
+    Returns
+    -------
+    Noise
+
+    Raises
+    ------
+    ValueError
+        If the shape is none of these, or the values are not those of a noise.
+    """
+    if isinstance(value, (str, bool)) or value is None:
+        raise ValueError(f"measurement_noise must be {FORMS}; got {value!r}.")
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"measurement_noise must be {FORMS}; got {type(value).__name__}.") from None
+    d = n_features
+    if array.ndim == 0:
+        array = np.full(d, float(array))
+    square = array.shape == (d, d) and (n != d or np.array_equal(array, array.T))
+    if not (array.shape == (d,) or square or array.shape in ((n, d), (n, d, d))):
+        raise ValueError(
+            f"measurement_noise has shape {array.shape}; with N = {n} bursts of D = {d} sensors it must be {FORMS}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError("measurement_noise has values that are not finite; expected numbers ≥ 0.")
+    if square or array.ndim == 3:
+        levels = array[None] if square else array
+        _refuse_no_covariance(levels)
+        return Noise((levels + levels.transpose(0, 2, 1)) / 2)
+    if (array < 0).any():
+        feature = int(np.argwhere(array < 0)[0][-1])
+        name = f"feature {feature}" if feature_names is None else feature_names[feature]
+        raise ValueError(f"measurement_noise must be {FORMS}; it is {array.min():g} for {name}.")
+    return Noise(np.square(np.atleast_2d(array)))
+
+
+def _refuse_no_covariance(levels: Array) -> None:
+    size = np.abs(levels).max(axis=(1, 2))
+    skew = np.abs(levels - levels.transpose(0, 2, 1)).max(axis=(1, 2))
+    negative = np.linalg.eigvalsh((levels + levels.transpose(0, 2, 1)) / 2)[:, 0] < -1e-8 * size
+    for wrong, words in ((skew > 1e-8 * size, "is not symmetric"), (negative, "has a negative eigenvalue")):
+        if wrong.any():
+            which = f" of burst {int(np.argmax(wrong))}" if len(levels) > 1 else ""
+            raise ValueError(
+                f"measurement_noise{which} {words}: an array with a last axis pair (D, D) holds covariances. Pass "
+                "standard deviations as (D,)."
+            )
+
+
+def refuse_hidden(shares: Array, k: int) -> None:
+    """Refuse bursts that are nearly all noise along a tangent; `shares` (N,) are the largest noise shares."""
+    typical = float(np.median(shares))
+    if typical > 0.9:
+        raise BurstError(
+            f"the measurement noise is {typical:.0%} of the variance of a typical burst along one of its k = {k} "
+            "tangents: nothing is left to learn from. Take larger bursts, average several readings, or lower "
+            "intrinsic_dim; if the noise was given, check its unit."
+        )
