@@ -283,6 +283,10 @@ CURED = _threshold(
 )
 STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampling, median", "uneven_shape")
 
+# -- known distances --------------------------------------------------------------------------------------------------
+
+DISAGREE = _define("DISAGREE", 3.0, "expected errors by which a known distance, or σ, contradicts the other distances")
+
 # -- how many components ----------------------------------------------------------------------------------------------
 
 ENOUGH_ERRORS = _define("ENOUGH_ERRORS", 2.5, "standard errors by which one more component must lower the loss")

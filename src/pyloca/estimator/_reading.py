@@ -17,7 +17,18 @@ from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_means, feature_scale
 from pyloca.networks import Standardized, apply_rows
 
-__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
+__all__ = [
+    "Data",
+    "Reading",
+    "as_source",
+    "choose_scale",
+    "divisors",
+    "holds_bursts",
+    "inner",
+    "means_like",
+    "read",
+    "read_like",
+]
 
 Array = NDArray[np.float64]
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
@@ -144,7 +155,7 @@ def read_like(model: Any, data: Data) -> Reading:
     _refuse_other_features(model, source)
     bursts, statistics = read(
         source,
-        _scale(model),
+        divisors(model),
         intrinsic_dim=model.intrinsic_dim_,
         measurement_noise=model.measurement_noise,
         **({} if isinstance(source, BurstStatistics) else {"min_bursts": 1}),
@@ -156,7 +167,7 @@ def means_like(model: Any, data: Data) -> Array:
     """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
     source = _source_like(model, data)
     _refuse_other_features(model, source)
-    scale = _scale(model)
+    scale = divisors(model)
     if isinstance(source, BurstStatistics):
         return source.means if scale is None else source.means / scale
     return burst_means(source if scale is None else source.scaled(scale))
@@ -173,13 +184,14 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
 def inner(model: Any, name: str) -> nn.Module:
     """Return the encoder or decoder of `model` without the feature scale around it."""
     module: nn.Module = getattr(model, f"{name}_")
-    if _scale(model) is None:
+    if divisors(model) is None:
         return module
     assert isinstance(module, Standardized)
     return module.network
 
 
-def _scale(model: Any) -> Array | None:
+def divisors(model: Any) -> Array | None:
+    """Return what each feature is divided by before the networks of `model` see it; None if by nothing."""
     scale: Array = model.feature_scale_
     return None if np.all(scale == 1) else scale
 

@@ -6,6 +6,7 @@ from pyloca.findings._diagnostics import Diagnostics, Finding
 from pyloca.findings._gaps import Gap, largest_gap
 from pyloca.findings._judgement import judge, round_trip_errors
 from pyloca.findings._neighborhood import Neighborhood
+from pyloca.findings._rescaling import Rescaling
 from pyloca.findings._trust import TrustScale
 from pyloca.findings._units import uneven_units
 
@@ -15,6 +16,7 @@ __all__ = [
     "Fit",
     "Gap",
     "Neighborhood",
+    "Rescaling",
     "TrustScale",
     "as_large_as_the_data",
     "find_causes",
