@@ -5,12 +5,14 @@ from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, Reading, read_like
+from pyloca.estimator._rescale import burst_rows
 
 __all__ = [
     "LOCA",
     "ComponentFits",
     "Data",
     "Reading",
+    "burst_rows",
     "check_parameters",
     "compare_components",
     "feature_label",

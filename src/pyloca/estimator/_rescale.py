@@ -18,7 +18,7 @@ from pyloca.findings import Diagnostics, Finding, Rescaling
 from pyloca.networks import Standardized, in_units
 from pyloca.thresholds import DISAGREE
 
-__all__ = ["rescaled"]
+__all__ = ["burst_rows", "rescaled"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ TWO_SIDED = 0.975, 1.959964  # of Student's law and of the normal law
 
 def rescaled(model: Any, pairs: ArrayLike, distances: ArrayLike) -> dict[str, Any]:
     """Return the fitted attributes of `model` that a new scale changes, by name, with their new values."""
-    rows = _rows(model, pairs)
+    rows = burst_rows(model.burst_ids_, pairs)
     known = _lengths(distances, len(rows))
     embedded = np.linalg.norm(model.embedding_[rows[:, 0]] - model.embedding_[rows[:, 1]], axis=1)
     bad = np.flatnonzero(~(embedded > 0))  # nan, where a burst has no coordinates, is not
@@ -63,12 +63,35 @@ def rescaled(model: Any, pairs: ArrayLike, distances: ArrayLike) -> dict[str, An
 # -- which bursts, and how far ----------------------------------------------------------------------------------------
 
 
-def _rows(model: Any, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Rows (n, 2) of the bursts that `pairs` names: by id; integers are rows where ids are text."""
+def burst_rows(ids: NDArray[Any], pairs: ArrayLike) -> NDArray[np.int64]:
+    """Look up pairs of bursts.
+
+    Parameters
+    ----------
+    ids : (N,) array
+        Ids of the bursts.
+    pairs : (n, 2) array
+        Two ids per row. Where ids are text, integers are rows already.
+
+    Returns
+    -------
+    (n, 2) array of int
+
+    Raises
+    ------
+    BurstError
+        If there is no such burst.
+    ValueError
+        If the shape is wrong, or a pair names one burst twice.
+
+    Examples
+    --------
+    >>> burst_rows(np.array(["a", "b", "c"]), [("c", "a"), ("b", "c")]).tolist()
+    [[2, 0], [1, 2]]
+    """
     given = np.asarray(pairs, dtype=object)
     if given.ndim != 2 or given.shape[1] != 2 or not len(given):
         raise ValueError(f"pairs has shape {given.shape}; expected (n, 2), two bursts per distance.")
-    ids = model.burst_ids_
     numbers = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in given.flat)
     if numbers and ids.dtype.kind != "i":
         ids = np.arange(len(ids))
@@ -79,7 +102,7 @@ def _rows(model: Any, pairs: ArrayLike) -> NDArray[np.int64]:
     out = np.array(rows, dtype=np.int64).reshape(-1, 2)
     same = np.flatnonzero(out[:, 0] == out[:, 1])
     if len(same):
-        raise ValueError(f"pairs[{same[0]}] names one burst twice, {given[same[0], 0]!r}; expected two bursts.")
+        raise ValueError(f"a pair names one burst twice, {given[same[0], 0]!r}; expected two bursts.")
     return out
 
 
@@ -96,7 +119,7 @@ def _label(value: Any, ids: NDArray[Any]) -> Any:
 def _unknown(value: Any, ids: NDArray[Any]) -> str:
     names = [str(label) for label in ids.tolist()]
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0)
-    return f"there is no burst {value!r}; did you mean {close[0]!r}? The model has {len(names)} bursts."
+    return f"there is no burst {value!r}; did you mean {close[0]!r}? There are {len(names)} bursts."
 
 
 def _lengths(distances: ArrayLike, n: int) -> Array:

@@ -1,0 +1,1 @@
+"""Measurements as they come, beside the same bursts clean; one module per subject."""
