@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks import unseen
-from benchmarks.tables import print_table, write_results
+from benchmarks.dirty._row import Row
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset
@@ -84,32 +85,12 @@ def row(name: str, seed: int) -> dict[str, Any]:
     return {key: float(np.mean(values)) for key, values in found.items()} | {"false_alarms": warned / DRAWS}
 
 
-def run(seeds: list[int]) -> bool:
-    """Print the table over seeds; whether rescaling is better than σ everywhere."""
-    rows, results = [], {}
-    for name in SETS:
-        seen = [row(name, seed) for seed in seeds]
-        mean = {key: float(np.mean([facts[key] for facts in seen])) for key in seen[0]}
-        worst = {key: float(np.max([facts[key] for facts in seen])) for key in ("by_sigma", "by_rescale", "one_wrong")}
-        results[name] = {"mean": mean, "worst": worst}
-        rows.append(
-            (
-                name,
-                *(f"{mean[key]:.2%} ({worst[key]:.2%})" for key in ("by_sigma", "by_rescale", "one_wrong")),
-                *(f"{mean[key]:.0%}" for key in ("covered", "covered_1", "named", "false_alarms")),
-            )
-        )
-        print(rows[-1], flush=True)
-    write_results("dirty_scale", {"rows": results, "seeds": seeds})
-    header = (
-        "set",
-        "σ from 5",
-        "rescale by 5",
-        "one of 5 wrong",
-        "in 2 SE",
-        "in 2 SE, 1 pair",
-        "named",
-        "false alarms",
-    )
-    print_table("error of the scale: mean over seeds (worst seed)", header, rows)
-    return all(facts["mean"]["by_rescale"] < facts["mean"]["by_sigma"] for facts in results.values())
+def _measure(name: str, seed: int) -> dict[str, Any]:
+    facts = row(name, seed)
+    return {"value": facts["by_rescale"] / facts["by_sigma"], **facts}
+
+
+ROWS: tuple[Row, ...] = tuple(
+    Row(f"five known distances: {name}", 1.0, "error of rescale / of σ from them", partial(_measure, name))
+    for name in SETS
+)

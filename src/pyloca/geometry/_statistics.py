@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._local import Local, look
 from pyloca.geometry._refusals import (
     as_counts,
     as_finite,
@@ -124,20 +125,13 @@ class BurstStatistics:
         refuse_few(len(bursts), min_bursts)
         k = _choose_k(bursts, intrinsic_dim, max_dim)
         n, dim = len(bursts), bursts.n_features
-        means, tangents, residuals = np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n)
+        seen = Local(np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n), np.empty(n))
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
-            means[rows] = block.mean(axis=1)
-            tangents[rows], residuals[rows] = _tangents(block - means[rows, None], k)
-        out = cls(
-            means,
-            tangents,
-            bursts.counts.astype(np.float64),
-            residuals,
-            ids=bursts.ids,
-            feature_names=bursts.feature_names,
-            units=bursts.units,
-        )
+            for array, values in zip(seen, look(block, k), strict=True):
+                array[rows] = values
+        labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
         out._refuse_flat_bursts()
         return out.without_noise(measurement_noise)
 
@@ -500,17 +494,6 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
         refuse_bad_values(bursts, rows, block)
         means[rows] = block.mean(axis=1)
     return means
-
-
-def _tangents(centred: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute tangents (b, k, D) and residual traces (b,) of centred bursts (b, M, D), by thin SVD."""
-    m, dim = centred.shape[1:]
-    total = np.square(centred).sum(axis=(1, 2)) / (m - 1)
-    if m > 2 * dim:  # the triangular factor has the same right singular vectors and is smaller
-        centred = np.asarray(np.linalg.qr(centred, mode="r"))
-    _, singular, rows = np.linalg.svd(centred, full_matrices=False)
-    singular = singular[:, :k] / np.sqrt(m - 1)
-    return singular[:, :, None] * rows[:, :k], np.maximum(total - np.square(singular).sum(axis=1), 0)
 
 
 def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> int:

@@ -1,0 +1,65 @@
+"""A row of the table of dirty measurements, and the clean sets that are made dirty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca import LOCA, TrustWarning
+from pyloca.metrics import stress
+from pyloca.paper.experiments._measurements import smooth_map
+
+Array = NDArray[np.float64]
+SIGMA = 0.01
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of dirt.
+
+    Attributes
+    ----------
+    name : str
+    bar : float
+        Largest median of the figure; the worst seed may be 5 times as large.
+    what : str
+        The figure in words, such as "stress / clean".
+    measure : callable
+        Seed → facts: "value" (the figure), and whatever explains it: "stress", "clean", "k", "findings" (names).
+    """
+
+    name: str
+    bar: float
+    what: str
+    measure: Callable[[int], dict[str, Any]]
+
+
+class Sensors(NamedTuple):
+    """A unit square seen by `dim` sensors, each a smooth nonlinear function of the place."""
+
+    X: Array  # (N, 2) latents
+    points: Array  # (N, M, D)
+    measure: Callable[[Array], Array]
+
+
+def sensors(seed: int, n: int = 450, m: int = 50, dim: int = 6) -> Sensors:
+    """Draw clean bursts of σ = 0.01."""
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(n, 2))
+    measure = smooth_map(2, dim, random)
+    cloud = X[:, None] + SIGMA * random.standard_normal((n, m, 2))
+    return Sensors(X, measure(cloud.reshape(-1, 2)).reshape(n, m, dim), measure)
+
+
+def fitted(X: Array, data: Any, seed: int, **settings: Any) -> dict[str, Any]:
+    """Fit, and return stress, k and the names of the findings; a refusal has infinite stress."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        model = LOCA(2, burst_std=SIGMA, random_state=seed, **settings).fit(data)
+    found = [finding.name for finding in model.diagnostics_.findings]
+    return {"stress": stress(X, model.embedding_), "k": model.intrinsic_dim_, "findings": found}
