@@ -206,6 +206,22 @@ SOME_GIANTS = _threshold(
     "SOME_GIANTS", 0.005, "part of the bursts of another size than their neighbours", "outliers", note="one of three"
 )
 
+# -- displacement -----------------------------------------------------------------------------------------------------
+
+# Receivers at rest: 0.97 to 1.03. Bursts that are displaced in 2 of 4 to 12 directions, with noise of half their size in
+# all sensors: 1.45 and more; of their full size: 1.2 and more.
+STILL = _threshold(
+    "STILL",
+    1.05,
+    "variance of a burst towards its neighbours over that in any direction, sensors of unit spread, median",
+    "no_displacement",
+    side="below",
+    note="together with NOISE_RANK and THIN",
+)
+NOISE_RANK = _define("NOISE_RANK", 0.75, "part of all directions that a burst fills (participation ratio) as noise does")
+THIN = _define("THIN", 0.85, "part of all directions that steps to neighbours fill, below which they have a direction")
+TOO_QUIET = _define("TOO_QUIET", 0.3, "part of its usual spread inside bursts that a sensor counts with at least")
+
 # -- size and noise ---------------------------------------------------------------------------------------------------
 
 # M points tell the size of a burst along a line to 1 / √(2 (M − 1)) of itself.

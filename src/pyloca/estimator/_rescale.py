@@ -170,7 +170,7 @@ def _location(logs: Array, expected: Array) -> tuple[float, float]:
         for _ in range(50):  # converges in a few
             residuals = (logs - middle) / expected
             scale = max(1.4826 * float(np.median(np.abs(residuals))), np.finfo(float).eps)
-            weights = np.minimum(1, HUBER * scale / np.maximum(np.abs(residuals), np.finfo(float).tiny))
+            weights = HUBER * scale / np.maximum(np.abs(residuals), HUBER * scale)
             middle = float(np.average(logs, weights=weights * precision))
     residuals = np.sqrt(weights) * (logs - middle) / expected
     spread = np.sqrt((1 + np.square(residuals).sum()) / n)

@@ -3,6 +3,7 @@
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics, Finding
+from pyloca.findings._displacement import no_displacement
 from pyloca.findings._gaps import Gap, largest_gap
 from pyloca.findings._judgement import judge, round_trip_errors
 from pyloca.findings._neighborhood import Neighborhood
@@ -22,6 +23,7 @@ __all__ = [
     "find_causes",
     "judge",
     "largest_gap",
+    "no_displacement",
     "noise",
     "round_trip_errors",
     "size_error",
