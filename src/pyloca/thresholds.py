@@ -138,6 +138,7 @@ PROBE = _define("PROBE", 1000, "bursts whose spectra and spreads are looked at")
 RECHECKED = _define("RECHECKED", 300, "bursts whose points are looked at again after a fit, and for their units")
 POINTS = _define("POINTS", 100, "points of a burst that are looked at for the spread of a feature")
 SAMPLE = _define("SAMPLE", 1500, "bursts that are compared with their neighbours, or aligned for a check")
+CONNECTED = _define("CONNECTED", 4000, "bursts that are looked at for pieces that do not touch")
 NEIGHBORS = _define("NEIGHBORS", 10, "neighbours that a burst is compared with")
 
 # -- k, from the spectra ----------------------------------------------------------------------------------------------
@@ -208,8 +209,8 @@ SOME_GIANTS = _threshold(
 
 # -- displacement -----------------------------------------------------------------------------------------------------
 
-# Receivers at rest: 0.97 to 1.03. Bursts that are displaced in 2 of 4 to 12 directions, with noise of half their size in
-# all sensors: 1.45 and more; of their full size: 1.2 and more.
+# Receivers at rest: 0.97 to 1.03. Bursts displaced in 2 of 4 to 12 directions, with noise of half their size in all
+# sensors: 1.45 and more; of their full size: 1.2 and more.
 STILL = _threshold(
     "STILL",
     1.05,
@@ -218,7 +219,9 @@ STILL = _threshold(
     side="below",
     note="together with NOISE_RANK and THIN",
 )
-NOISE_RANK = _define("NOISE_RANK", 0.75, "part of all directions that a burst fills (participation ratio) as noise does")
+NOISE_RANK = _define(
+    "NOISE_RANK", 0.75, "part of all directions that a burst fills, as noise does (participation ratio)"
+)
 THIN = _define("THIN", 0.85, "part of all directions that steps to neighbours fill, below which they have a direction")
 TOO_QUIET = _define("TOO_QUIET", 0.3, "part of its usual spread inside bursts that a sensor counts with at least")
 

@@ -20,11 +20,11 @@ from torch import nn
 from pyloca._arguments import is_integer
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
-from pyloca.errors import BurstError, TrustWarning
+from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._reading import Data, holds_bursts, inner, means_like, prepare, read_like, refuse_unfit
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
@@ -258,15 +258,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
-        source = as_source(X)
-        scale = choose_scale(self.feature_scale, source, self.measurement_noise)
-        most = (
-            {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
-        )
-        bursts, statistics = read(
-            source, scale, intrinsic_dim=self.intrinsic_dim, measurement_noise=self.measurement_noise, **most
-        )
-        known = self.burst_std if self.burst_std is not None or bursts is None else bursts.burst_std
+        ready = prepare(self, X)
+        bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
+        refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known)}
         file = None if checkpoint is None else Path(checkpoint)
@@ -285,19 +279,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if suggest_components(statistics, burst_std).n_components == k:
                 return k, False
             return self._compare_components(statistics, burst_std), True
-        d = int(self.n_components)
-        if d < k:
-            raise BurstError(
-                f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
-            )
-        # Günther (1989): every smooth k-dimensional manifold embeds isometrically in this many dimensions.
-        enough = min(max(k * (k + 5) // 2, k * (k + 3) // 2 + 5), len(statistics) - 2)
-        if d > enough:
-            raise BurstError(
-                f"n_components = {d} is more than {len(statistics)} bursts of intrinsic dimension k = {k} can ask for; "
-                f"use at most {enough}."
-            )
-        return d, False
+        return int(self.n_components), False
 
     def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
         k = statistics.intrinsic_dim

@@ -15,7 +15,7 @@ from torch import nn
 from pyloca.errors import BurstError
 from pyloca.estimator._reading import divisors, inner
 from pyloca.findings import Diagnostics, Finding, Rescaling
-from pyloca.networks import Standardized, in_units
+from pyloca.networks import Standardized
 from pyloca.thresholds import DISAGREE
 
 __all__ = ["burst_rows", "rescaled"]
@@ -49,8 +49,8 @@ def rescaled(model: Any, pairs: ArrayLike, distances: ArrayLike) -> dict[str, An
     findings = [_disagreement(model, rows, logs, expected), _other_sigma(model, rescaling)]
     trust_scale = replace(model.trust_scale_, gap=factor * model.trust_scale_.gap)
     return {
-        "encoder_": _encoder(model, factor),
-        "decoder_": _decoder(model, factor),
+        "encoder_": _stretched(model, "encoder", out=factor),
+        "decoder_": _stretched(model, "decoder", into=factor),
         "embedding_": factor * model.embedding_,
         "burst_std_": factor * model.burst_std_,
         "burst_std_known_": True,
@@ -143,14 +143,15 @@ def _expected_errors(model: Any, lengths: Array) -> Array:
     """Relative errors of embedded lengths (n,), from what the fit says of itself.
 
     A burst tells the local stretch to √(loss / 2k), by sampling; on the way from one burst to another lie L / h of
-    them, h apart. What the loss has beyond sampling is a misfit, which does not average out. And the mean of M points
-    lies σ / √M beside the place of a burst. Actual errors are a third to all of this (``benchmarks/dirty/scale.py``).
+    them, h apart, and 2k abreast on a flat sheet; a surface that may bend is held by those in line alone. What the loss
+    has beyond sampling is a misfit, which does not average out. And the mean of M points lies σ / √M beside the place
+    of a burst. How often two standard errors hold the truth: ``python -m benchmarks dirty``, "five known distances".
     """
     found, k = model.diagnostics_, model.intrinsic_dim_
     places = model.embedding_[np.isfinite(model.embedding_).all(axis=1)]
     near = min(2 * k, len(places) - 1)  # neighbours one spacing away on a grid
     spacing = float(np.median(cKDTree(places).query(places, near + 1)[0][:, -1]))
-    local = max(found.median_loss, np.finfo(float).eps) / (2 * k)
+    local = max(found.median_loss, np.finfo(float).eps) / (2 * k) / (2 * k if model.n_components_ == k else 1)
     misfit = max(found.median_loss - found.sampling_floor, 0) / (2 * k)
     beside = 2 * model.burst_std_**2 * found.sampling_floor / (k * (k + 1) / 2)  # two ends; 1/M is floor / (k(k+1)/2)
     return np.sqrt(local * np.minimum(1, spacing / lengths) + misfit + beside / np.square(lengths))
@@ -243,15 +244,10 @@ def _diagnostics(found: Diagnostics, factor: float, findings: list[Finding]) -> 
     return replace(found, gap=gap, findings=(*kept, *findings))
 
 
-def _encoder(model: Any, factor: float) -> nn.Module:
-    module = inner(model, "encoder")
+def _stretched(model: Any, name: str, **ends: float) -> nn.Module:
+    """Return the encoder or decoder of `model` with another unit of its coordinates."""
+    module = inner(model, name)
     if not isinstance(module, Standardized):
         module = Standardized(module, 0.0, 1.0, 0.0, 1.0)
-    return in_units(module.stretched(out=factor), in_scale=divisors(model))
-
-
-def _decoder(model: Any, factor: float) -> nn.Module:
-    module = inner(model, "decoder")
-    if not isinstance(module, Standardized):
-        module = Standardized(module, 0.0, 1.0, 0.0, 1.0)
-    return in_units(module.stretched(into=factor), out_scale=divisors(model))
+    outer = getattr(model, f"{name}_")
+    return module.stretched(**ends) if divisors(model) is None else outer.around(module.stretched(**ends))
