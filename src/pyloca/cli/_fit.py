@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, writable
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
-from pyloca.errors import PylocaError, TrustWarning
+from pyloca.errors import TrustWarning
 
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
@@ -137,14 +137,14 @@ def fit(
     from pyloca.estimator import LOCA, check_parameters
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
-    with _usage():
+    with usage():
         check_parameters(model)
     bursts, left_out = read_bursts(data, columns)
     say_left_out(left_out)
     if units:
         bursts = Bursts(bursts, units=units)
     known = None if distances is None else read_distances(distances, bursts.ids)
-    with _usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
+    with usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
         try:
             model.fit(bursts, checkpoint=checkpoint)
@@ -198,17 +198,6 @@ def _say_scale(model: LOCA, bursts: Bursts) -> None:
     divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
     listed = some([f"{bursts.feature_label(j)} {value:.2g}" for j, value in enumerate(values)])
     click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Report an invalid parameter as wrong usage; bad data has an exit code of its own."""
-    try:
-        yield
-    except PylocaError:
-        raise
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 @contextmanager

@@ -144,8 +144,7 @@ def _units(fit: Fit) -> Finding | None:
 
 
 def _still(fit: Fit) -> Finding | None:
-    # with the noise taken away, what is left has been found to move
-    return None if fit.bursts is None or fit.statistics.noise_variance > 0 else no_displacement(fit.bursts)
+    return None if fit.bursts is None else no_displacement(fit.bursts)
 
 
 def _few_points(fit: Fit) -> Finding | None:

@@ -48,10 +48,11 @@ def no_displacement(bursts: Bursts) -> Finding | None:
         return None
     sample = bursts[sample_rows(len(bursts), SAMPLE)]
     means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
-    for rows, block in sample.blocks():
-        few = block[:, :POINTS]
-        means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1, ddof=1)
-    inside = np.sqrt(variances.mean(axis=0))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for rows, block in sample.blocks():
+            few = block[:, :POINTS]
+            means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1, ddof=1)
+        inside = np.sqrt(variances.mean(axis=0))
     if not np.isfinite(inside).all():
         return None  # the pass over the data says where
     varies = inside > 64 * np.finfo(float).eps * np.abs(means).max(axis=0)
