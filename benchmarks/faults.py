@@ -139,6 +139,19 @@ def clock(seed: int) -> Dataset:
     return dataclasses.replace(data, bursts=bursts)
 
 
+def readings_at_rest(seed: int) -> Dataset:
+    """A radio receiver at rest at every place: readings differ by noise of 2 to 6 dB, and not because it moved."""
+    random = np.random.RandomState(1000 + seed)
+    X, stations = random.uniform(0, 10, size=(N, 2)), random.uniform(-2, 12, size=(8, 2))
+
+    def measure(x: np.ndarray) -> np.ndarray:
+        return -45 - 30 * np.log10(np.linalg.norm(x[:, None] - stations, axis=2) + 0.5)
+
+    noise = random.uniform(2, 6, size=8) * random.standard_normal((N, M, 8))
+    bursts = Bursts(np.maximum(np.round(measure(X)[:, None] + noise), -100))
+    return Dataset("readings at rest", X, measure(X), bursts, STD, 2, 2, measure)
+
+
 FAULTS = {
     "uneven_size": two_sizes,
     "uneven_shape": turning,
@@ -151,9 +164,14 @@ FAULTS = {
     "curved": curved,
     "large_bursts": large_bursts,
     "round_trip": clock,
+    "no_displacement": readings_at_rest,
 }
 # faults that are refused before training, by a word of the message
-REFUSED = {"pieces": "pieces that do not touch", "noise": "measurement noise hides"}
+REFUSED = {
+    "pieces": "pieces that do not touch",
+    "noise": "measurement noise hides",
+    "no_displacement": "do not move towards",
+}
 CLEAN = {
     "mushroom": lambda seed: datasets.mushroom(random_state=seed),
     "frame": lambda seed: datasets.frame(random_state=seed),

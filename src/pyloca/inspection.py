@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
+from pyloca.estimator import LOCA, check_parameters, prepare, refuse_unfit
 from pyloca.findings import (
     Neighborhood,
     as_large_as_the_data,
+    no_displacement,
     noise,
     size_error,
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale
+from pyloca.geometry import BurstSpectra
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Inspection", "inspect_bursts", "median_spectrum"]
+__all__ = ["Inspection", "inspect_bursts", "median_spectrum", "outline"]
 
 Array = NDArray[np.float64]
 
@@ -60,6 +63,8 @@ class Inspection:
         Aligned positions of the bursts, or of a sample; None when they could not be aligned.
     feature_scale : tuple of D float or None
         Divisors of the features, as `LOCA` chooses them; None when they keep their units.
+    refusal : str
+        What `LOCA.fit` raises for these bursts, the first remark; empty if it does not refuse them.
     """
 
     n_bursts: int
@@ -75,6 +80,7 @@ class Inspection:
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
+    refusal: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the positions, ready for JSON.
@@ -99,13 +105,11 @@ class Inspection:
         return plot_alignment(self.spectrum, self.intrinsic_dim, self.positions, self.strain)
 
     def __str__(self) -> str:
-        low, high = self.n_points
-        points = str(low) if low == high else f"{low}..{high}"
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
-            f"bursts            N = {self.n_bursts}, M = {points}, D = {self.n_features}",
+            _sizes(self.n_bursts, self.n_points, self.n_features),
             *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
-            f"spectrum          {'  '.join(f'{value:.2e}' for value in self.spectrum)} (median eigenvalues)",
+            _spectrum_words(self.spectrum),
             f"intrinsic dim     k = {self.intrinsic_dim}",
             f"burst std         σ = {self.burst_std:.4g} ({known})",
             f"off the tangents  {self.off_tangent:.2%} of a burst's variance (noise and curvature)",
@@ -119,30 +123,42 @@ class Inspection:
 def inspect_bursts(
     bursts: Bursts | ArrayLike | str | os.PathLike[str],
     *,
-    n_components: int | None = None,
+    n_components: int | str | None = None,
+    burst_std: float | None = None,
     intrinsic_dim: int | None = None,
+    feature_scale: str | ArrayLike | None = "auto",
+    measurement_noise: Any = None,
 ) -> Inspection:
     """Look at bursts without training anything.
 
-    Bursts are treated as `LOCA` treats them by default, with features of different kinds divided by their spread, and
-    checks that are made both before and after a fit are the same functions.
+    Bursts are read and refused by the functions of `LOCA.fit`, and checks that are made both before and after a fit are
+    the same: what is refused here is refused by a fit with these parameters, in the same words.
 
     Parameters
     ----------
     bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, or path
-    n_components : int, optional
-        d of the fit to come: bursts span at most so many directions.
+    n_components : int or "auto", optional
+        d of the fit to come: bursts span at most so many directions. None is "auto".
+    burst_std : float, optional
+        σ; None: that of the bursts, or estimated.
     intrinsic_dim : int, optional
         k; None estimates it.
+    feature_scale : "auto", None or (D,) array, default="auto"
+        As for `LOCA`.
+    measurement_noise : optional
+        As for `LOCA`.
 
     Returns
     -------
     Inspection
+        Its `refusal` is what a fit would raise, if the bursts can be looked at all the same.
 
     Raises
     ------
     BurstError
-        If the bursts cannot be used, as in `LOCA.fit`.
+        If the bursts cannot be used at all, as in `LOCA.fit`.
+    ValueError
+        If a parameter is wrong, as in `LOCA.fit`.
 
     Examples
     --------
@@ -152,28 +168,48 @@ def inspect_bursts(
     >>> found.intrinsic_dim, found.n_points
     (2, (20, 20))
     """
-    bursts = as_bursts(bursts)
-    scale = feature_scale(bursts)
-    bursts = bursts if scale is None else bursts.scaled(scale)
-    statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
+    raw = as_bursts(bursts)
+    model = LOCA(
+        "auto" if n_components is None else n_components,
+        burst_std=burst_std,
+        intrinsic_dim=intrinsic_dim,
+        feature_scale=feature_scale,
+        measurement_noise=measurement_noise,
+    )
+    check_parameters(model)
+    ready = prepare(model, raw)
+    statistics, scale, known = ready.statistics, ready.scale, ready.burst_std
+    assert ready.bursts is not None  # raw bursts were given
+    bursts = ready.bursts
+    refusal = ""
+    try:
+        refuse_unfit(model, statistics)
+    except BurstError as error:
+        refusal = str(error)
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals
     off = float(np.median(statistics.residuals / total))
-    sigma = statistics.burst_std(bursts.burst_std)
-    positions, strain, excess, apart = None, np.nan, np.nan, ""
+    sigma = statistics.burst_std(known)
+    positions, strain, excess = None, np.nan, np.nan
     try:
         alignment = align(statistics, k, burst_std=sigma, random_state=0)
         positions, strain = alignment.positions, alignment.strain
         excess = strain_beyond_sampling(alignment, statistics)
     except BurstError as error:
-        apart = str(error)
+        refusal = refusal or str(error)
     near = Neighborhood(statistics)
     outliers = tuple(statistics.ids[near.rows[near.giants]].tolist())
     # As in a fit: one cause has many symptoms, and bursts that stand out make their neighbours look uneven.
     beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
-    faults = [uneven_units(bursts, k), as_large_as_the_data(statistics), noise(statistics, bursts), beside]
+    faults = [
+        uneven_units(bursts, k),
+        no_displacement(bursts),
+        as_large_as_the_data(statistics),
+        noise(statistics, bursts),
+        beside,
+    ]
     counts = bursts.counts
-    remarks = [*([apart] if apart else []), *(fault.message for fault in faults if fault is not None)]
+    remarks = [*([refusal] if refusal else []), *(fault.message for fault in faults if fault is not None)]
     rough = size_error(statistics.counts)
     if ROUGH.passed(rough):
         remarks.append(
@@ -186,7 +222,7 @@ def inspect_bursts(
             "latent space has fewer dimensions, give intrinsic_dim."
         )
     # With more components than k, bursts need not fit together in k dimensions.
-    if (n_components is None or n_components <= k) and STRAINED.passed(excess):
+    if (n_components in (None, "auto") or int(model.n_components) <= k) and STRAINED.passed(excess):
         remarks.append(
             f"the bursts do not fit together in {k} dimensions: their edges mismatch by {excess:.0%} beyond sampling. "
             f"The latent space is curved (try n_components={k + 1}), or bursts are not isotropic, or too few."
@@ -198,14 +234,51 @@ def inspect_bursts(
         intrinsic_dim=k,
         spectrum=median_spectrum(bursts),
         burst_std=sigma,
-        burst_std_known=bursts.burst_std is not None,
+        burst_std_known=known is not None,
         off_tangent=off,
         strain=float(strain),
         outliers=outliers,
         remarks=tuple(remarks),
         positions=positions,
         feature_scale=None if scale is None else tuple(scale.tolist()),
+        refusal=refusal,
     )
+
+
+def outline(bursts: Bursts) -> str:
+    """Describe bursts that cannot be used: what can be said of any.
+
+    Parameters
+    ----------
+    bursts : Bursts
+
+    Returns
+    -------
+    str
+        The first lines of an `Inspection`.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> print(outline(datasets.mushroom(n_bursts=5, n_points=20, random_state=0).bursts).splitlines()[0])
+    bursts            N = 5, M = 20, D = 2
+    """
+    counts = bursts.counts
+    lines = [_sizes(len(bursts), (int(counts.min()), int(counts.max())), bursts.n_features)]
+    if counts.min() > 1:
+        # values that are not finite have no spectrum
+        with np.errstate(invalid="ignore", over="ignore"), suppress(np.linalg.LinAlgError):
+            lines.append(_spectrum_words(median_spectrum(bursts)))
+    return "\n".join(lines)
+
+
+def _sizes(n: int, n_points: tuple[int, int], n_features: int) -> str:
+    low, high = n_points
+    return f"bursts            N = {n}, M = {low if low == high else f'{low}..{high}'}, D = {n_features}"
+
+
+def _spectrum_words(spectrum: Array) -> str:
+    return f"spectrum          {'  '.join(f'{value:.2e}' for value in spectrum)} (median eigenvalues)"
 
 
 def median_spectrum(bursts: Bursts) -> Array:

@@ -24,7 +24,7 @@ from torch import nn
 
 from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
-from pyloca.findings import Diagnostics, TrustScale
+from pyloca.findings import Diagnostics, Rescaling, TrustScale
 from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "save_model"]
@@ -103,6 +103,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "feature_names": None if names is None else [str(name) for name in names],
         "units": None if model.units_ is None else list(model.units_),
         "table": getattr(model, "table_", None),
+        "burst_std_known": model.burst_std_known_,
+        "rescaling": vars(model.rescaling_) if hasattr(model, "rescaling_") else None,
         "fitted": {name: getattr(model, name) for name in FITTED},
         "diagnostics": model.diagnostics_.to_dict(),
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
@@ -187,6 +189,10 @@ def load_model(
             model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         if header.get("table") is not None:
             model.table_ = header["table"]
+        # files of earlier versions do not say whether the bursts knew their σ
+        model.burst_std_known_ = header.get("burst_std_known", model.burst_std is not None)
+        if header.get("rescaling") is not None:
+            model.rescaling_ = Rescaling.from_dict(header["rescaling"])
         model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
         model.validation_indices_ = arrays["validation_indices"]

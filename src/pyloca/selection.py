@@ -222,7 +222,8 @@ def estimate_burst_std(
     From the bursts alone, σ² is the median first eigenvalue of the burst covariances (section 7.1 of the paper). That
     is the size of a burst in the *measurements*, after `LOCA` has scaled their features (``feature_scale="auto"``), so
     coordinates found with it are right up to one factor. If some
-    latent distances are known, σ is chosen such that the closed-form alignment reproduces them.
+    latent distances are known, σ is chosen such that the closed-form alignment reproduces them; `LOCA.rescale`, which
+    scales the finished embedding to the same distances, is more accurate.
 
     Parameters
     ----------

@@ -138,6 +138,7 @@ PROBE = _define("PROBE", 1000, "bursts whose spectra and spreads are looked at")
 RECHECKED = _define("RECHECKED", 300, "bursts whose points are looked at again after a fit, and for their units")
 POINTS = _define("POINTS", 100, "points of a burst that are looked at for the spread of a feature")
 SAMPLE = _define("SAMPLE", 1500, "bursts that are compared with their neighbours, or aligned for a check")
+CONNECTED = _define("CONNECTED", 4000, "bursts that are looked at for pieces that do not touch")
 NEIGHBORS = _define("NEIGHBORS", 10, "neighbours that a burst is compared with")
 
 # -- k, from the spectra ----------------------------------------------------------------------------------------------
@@ -205,6 +206,24 @@ MANY_JUMPS = _threshold("MANY_JUMPS", 0.005, "part of the neighbours between whi
 SOME_GIANTS = _threshold(
     "SOME_GIANTS", 0.005, "part of the bursts of another size than their neighbours", "outliers", note="one of three"
 )
+
+# -- displacement -----------------------------------------------------------------------------------------------------
+
+# Receivers at rest: 0.97 to 1.03. Bursts displaced in 2 of 4 to 12 directions, with noise of half their size in all
+# sensors: 1.45 and more; of their full size: 1.2 and more.
+STILL = _threshold(
+    "STILL",
+    1.05,
+    "variance of a burst towards its neighbours over that in any direction, sensors of unit spread, median",
+    "no_displacement",
+    side="below",
+    note="together with NOISE_RANK and THIN",
+)
+NOISE_RANK = _define(
+    "NOISE_RANK", 0.75, "part of all directions that a burst fills, as noise does (participation ratio)"
+)
+THIN = _define("THIN", 0.85, "part of all directions that steps to neighbours fill, below which they have a direction")
+TOO_QUIET = _define("TOO_QUIET", 0.3, "part of its usual spread inside bursts that a sensor counts with at least")
 
 # -- size and noise ---------------------------------------------------------------------------------------------------
 
@@ -282,6 +301,10 @@ CURED = _threshold(
     "CURED", 0.75, "strain of the aligned bursts with one more dimension, over that without", "curved", side="below"
 )
 STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampling, median", "uneven_shape")
+
+# -- known distances --------------------------------------------------------------------------------------------------
+
+DISAGREE = _define("DISAGREE", 3.0, "expected errors by which a known distance, or σ, contradicts the other distances")
 
 # -- how many components ----------------------------------------------------------------------------------------------
 

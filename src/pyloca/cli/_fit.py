@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, writable
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
-from pyloca.errors import PylocaError, TrustWarning
+from pyloca.errors import TrustWarning
 
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
@@ -40,6 +40,11 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     type=float,
     metavar="STD",
     help="Size σ of a burst, in units of the coordinates.  [default: estimated, up to scale]",
+)
+@click.option(
+    "--distances",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Scale the coordinates to the known distances in this .csv file: two burst ids and a distance per row.",
 )
 @click.option(
     "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions that a burst spans.  [default: estimated]"
@@ -84,6 +89,7 @@ def fit(
     embedding: Path | None,
     columns: Columns,
     units: dict[str, str],
+    distances: Path | None,
     config: Path | None,
     checkpoint: Path | None,
     resume: bool,
@@ -97,7 +103,8 @@ def fit(
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
     Bursts keep the order in which they first appear. The model remembers the columns, so transform and report need no
-    such options. Options override --config, which has the same names with underscores.
+    such options. --distances sets the scale where σ is not known. Options override --config, which has the same names
+    with underscores.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
     interrupted (Ctrl-C, SIGTERM) leaves a checkpoint: the same command with --resume continues from there.
@@ -126,16 +133,18 @@ def fit(
     not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
     from pyloca.cli._data import is_table, read_bursts, say_left_out, write_rows
+    from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
-    with _usage():
+    with usage():
         check_parameters(model)
     bursts, left_out = read_bursts(data, columns)
     say_left_out(left_out)
     if units:
         bursts = Bursts(bursts, units=units)
-    with _usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
+    known = None if distances is None else read_distances(distances, bursts.ids)
+    with usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
         try:
             model.fit(bursts, checkpoint=checkpoint)
@@ -143,6 +152,8 @@ def fit(
             if checkpoint is not None and checkpoint.is_file():
                 click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
             raise
+        if known is not None:
+            click.echo(f"Scale: {model.rescale(*known).rescaling_}.", err=True)
     burst_id = columns.burst_id or BURST_ID
     if is_table(data):
         model.table_ = {"burst_id": burst_id, "exclude": [*columns.exclude, *left_out]}
@@ -172,6 +183,7 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
         "n_components": model.n_components_,
         "intrinsic_dim": model.intrinsic_dim_,
         "burst_std": model.burst_std_,
+        "rescaling": vars(model.rescaling_) if hasattr(model, "rescaling_") else None,
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "diagnostics": model.diagnostics_.to_dict(),
@@ -186,17 +198,6 @@ def _say_scale(model: LOCA, bursts: Bursts) -> None:
     divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
     listed = some([f"{bursts.feature_label(j)} {value:.2g}" for j, value in enumerate(values)])
     click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Report an invalid parameter as wrong usage; bad data has an exit code of its own."""
-    try:
-        yield
-    except PylocaError:
-        raise
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 @contextmanager

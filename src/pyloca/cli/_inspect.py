@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pyloca.cli._column_options import Columns, columns_options
-from pyloca.cli._main import cli, debug_option, require, writable
+from pyloca.cli._main import cli, debug_option, require, usage, writable
+from pyloca.cli._settings import DEFAULTS, arguments, components, noise, scale, units
 
 __all__ = ["inspect"]
 
 
 @cli.command()
 @click.argument("data")
-@click.option("-d", "--n-components", type=click.IntRange(1), metavar="N", help="Bursts span at most N directions.")
+@click.option(
+    "-d",
+    "--n-components",
+    callback=components,
+    metavar="N",
+    help="Coordinates of the fit to come: bursts span at most N directions.  [default: auto]",
+)
+@click.option("--burst-std", type=float, metavar="STD", help="Size σ of a burst.  [default: estimated]")
 @click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Bursts span N.  [default: estimated]")
+@click.option("--feature-scale", callback=scale, metavar="SCALE", help="As for fit.  [default: auto]")
+@click.option("--measurement-noise", callback=noise, metavar="STD", help="As for fit.  [default: none]")
+@click.option("--units", callback=units, metavar="NAME=UNIT,…", help="Units of the sensors, such as p1=Pa,t1=K.")
 @columns_options("burst_id")
 @click.option(
     "--model",
@@ -29,17 +41,18 @@ __all__ = ["inspect"]
 @debug_option
 def inspect(
     data: str,
-    n_components: int | None,
-    intrinsic_dim: int | None,
+    units: dict[str, str],
     columns: Columns,
     model: Path | None,
     plot: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Look at a file of bursts before any training.
 
     Prints sizes, spectra, the estimates of σ (the size of a burst) and k (the directions it spans), outliers, and how
-    well the bursts fit together; notes say what may go wrong and what to do.
+    well the bursts fit together; notes say what may go wrong and what to do. What a fit with the same options would
+    refuse is refused here, in the same words and with the same exit code, 3.
 
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
@@ -47,8 +60,10 @@ def inspect(
     if plot is not None:
         require("matplotlib", "report")
         writable(plot, ".png")
+    from pyloca.bursts import Bursts
     from pyloca.cli._data import read_bursts, read_bursts_like, say_left_out
-    from pyloca.inspection import inspect_bursts
+    from pyloca.errors import BurstError
+    from pyloca.inspection import inspect_bursts, outline
 
     if model is None:
         bursts, left_out = read_bursts(data, columns)
@@ -57,7 +72,16 @@ def inspect(
         from pyloca.estimator import LOCA
 
         bursts = read_bursts_like(LOCA.load(model), data, columns)
-    found = inspect_bursts(bursts, n_components=n_components, intrinsic_dim=intrinsic_dim)
+    if units:
+        bursts = Bursts(bursts, units=units)
+    asked = arguments(DEFAULTS | {name: value for name, value in options.items() if value is not None})
+    limits = {name: asked[name] for name in options} | {"n_components": options["n_components"]}
+    try:
+        with usage():
+            found = inspect_bursts(bursts, **limits)
+    except BurstError:
+        click.echo(outline(bursts), err=as_json)
+        raise
     if as_json:
         import json
 
@@ -70,3 +94,5 @@ def inspect(
 
         write_atomically(plot, png(found.plot()))
         click.echo(f"Picture: {plot}", err=True)
+    if found.refusal:
+        raise BurstError(found.refusal)

@@ -31,6 +31,7 @@ __all__ = [
     "make_directory",
     "not_the_data",
     "require",
+    "usage",
     "writable",
 ]
 
@@ -162,6 +163,17 @@ def not_the_data(data: str, output: Path | None) -> None:
     """Refuse to overwrite the file that is read."""
     if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
         raise click.UsageError(f"'{output}' is the input file; write to another file.")
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """Report an invalid parameter as wrong usage; bad data has an exit code of its own."""
+    try:
+        yield
+    except PylocaError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:

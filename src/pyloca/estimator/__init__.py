@@ -4,15 +4,20 @@ from pyloca.estimator._candidates import ComponentFits, compare_components
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, Reading, read_like
+from pyloca.estimator._reading import Data, Prepared, Reading, prepare, read_like, refuse_unfit
+from pyloca.estimator._rescale import burst_rows
 
 __all__ = [
     "LOCA",
     "ComponentFits",
     "Data",
+    "Prepared",
     "Reading",
+    "burst_rows",
     "check_parameters",
     "compare_components",
     "feature_label",
+    "prepare",
     "read_like",
+    "refuse_unfit",
 ]

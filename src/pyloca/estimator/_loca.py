@@ -20,11 +20,12 @@ from torch import nn
 from pyloca._arguments import is_integer
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
-from pyloca.errors import BurstError, TrustWarning
+from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._reading import Data, holds_bursts, inner, means_like, prepare, read_like, refuse_unfit
+from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
@@ -99,7 +100,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     encoder_, decoder_ : torch.nn.Module
         Measurements to coordinates and back, both in the user's units.
     burst_std_ : float
-        σ that was used.
+        σ that was used; after `rescale`, in the unit of the known distances.
+    burst_std_known_ : bool
+        Whether σ was given or found by `rescale`; if not, it was estimated and coordinates are right up to one factor.
+    rescaling_ : Rescaling
+        Only after `rescale`: the factor with its standard error.
     intrinsic_dim_, n_components_, n_features_in_, n_iter_ : int
         k, d, D, and the iterations that were run.
     feature_names_in_ : (D,) array of str
@@ -253,15 +258,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
-        source = as_source(X)
-        scale = choose_scale(self.feature_scale, source, self.measurement_noise)
-        most = (
-            {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
-        )
-        bursts, statistics = read(
-            source, scale, intrinsic_dim=self.intrinsic_dim, measurement_noise=self.measurement_noise, **most
-        )
-        known = self.burst_std if self.burst_std is not None or bursts is None else bursts.burst_std
+        ready = prepare(self, X)
+        bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
+        refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known)}
         file = None if checkpoint is None else Path(checkpoint)
@@ -271,7 +270,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        return fitted
+        return fitted | {"burst_std_known_": known is not None}
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -280,19 +279,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if suggest_components(statistics, burst_std).n_components == k:
                 return k, False
             return self._compare_components(statistics, burst_std), True
-        d = int(self.n_components)
-        if d < k:
-            raise BurstError(
-                f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
-            )
-        # Günther (1989): every smooth k-dimensional manifold embeds isometrically in this many dimensions.
-        enough = min(max(k * (k + 5) // 2, k * (k + 3) // 2 + 5), len(statistics) - 2)
-        if d > enough:
-            raise BurstError(
-                f"n_components = {d} is more than {len(statistics)} bursts of intrinsic dimension k = {k} can ask for; "
-                f"use at most {enough}."
-            )
-        return d, False
+        return int(self.n_components), False
 
     def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
         k = statistics.intrinsic_dim
@@ -537,6 +524,62 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+    def rescale(self, pairs: ArrayLike, distances: ArrayLike) -> LOCA:
+        """Multiply the coordinates by one factor, so that they agree with known latent distances.
+
+        Without σ, coordinates are right up to one factor; a few distances measured with a ruler find it, better than σ
+        from the same distances (`pyloca.selection.estimate_burst_std`) would. The factor is the weighted mean of the
+        logarithmic ratios of known to embedded distances, long ones counting more; from four distances on Huber's, so
+        that one wrong distance does no harm. Encoder, decoder, `embedding_`, `burst_std_`, the trust scale and the
+        lengths in `diagnostics_` change together; what has no unit, and `history_`, does not.
+
+        Parameters
+        ----------
+        pairs : (n, 2) array
+            Pairs of bursts by their ids (`burst_ids_`: rows, if the bursts were given no ids). Where ids are text,
+            integers are rows.
+        distances : (n,) array
+            Known latent distance of each pair, on a straight line. In a surface that bends (`n_components` > k) that is
+            the distance through space, not along the surface.
+
+        Returns
+        -------
+        LOCA
+            This estimator. `rescaling_` has the factor and its standard error: from the scatter of the ratios, and from
+            the embedding's own expected error, which alone it is for a single pair.
+
+        Raises
+        ------
+        BurstError
+            If a burst is unknown, or has no distance to the other of its pair; also a `ValueError`.
+        ValueError
+            If shapes do not match, or a distance is not a finite number > 0.
+
+        Warns
+        -----
+        TrustWarning
+            If the distances disagree with each other, or with a known σ, by more than errors explain; also a finding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pyloca import LOCA, datasets
+        >>> data = datasets.mushroom(n_bursts=200, n_points=20, random_state=0)
+        >>> model = LOCA(hidden_layers=(10,), random_state=0).fit(data.bursts)  # σ is not known
+        >>> pairs = np.array([[0, 1], [2, 3], [4, 5]])
+        >>> apart = np.linalg.norm(data.X[pairs[:, 0]] - data.X[pairs[:, 1]], axis=1)
+        >>> bool(abs(model.rescale(pairs, apart).burst_std_ / data.burst_std - 1) < 0.1)
+        True
+        """
+        check_is_fitted(self)
+        earlier = {finding.message for finding in self.diagnostics_.findings}
+        for name, value in rescaled(self, pairs, distances).items():  # all or none: what can fail has been done
+            setattr(self, name, value)
+        for message in self.diagnostics_.warnings:
+            if message not in earlier:
+                warnings.warn(message, TrustWarning, stacklevel=2)
+        return self
 
     # -- looking at it ------------------------------------------------------------------------------------------
 

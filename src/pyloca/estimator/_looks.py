@@ -60,7 +60,9 @@ def fitted_html(model: Any) -> str:
     sensors = ""
     if model.units_ is not None or hasattr(model, "feature_names_in_"):
         sensors = ": " + ", ".join(feature_label(model, i) for i in range(min(SHOWN, dim))) + ", …" * (dim > SHOWN)
-    given = "given" if model.burst_std is not None else "not given to LOCA: that of the bursts, or estimated"
+    given = "given" if model.burst_std_known_ else "estimated: coordinates are right up to one factor"
+    if hasattr(model, "rescaling_"):
+        given = f"from known distances: {model.rescaling_}"
     rows: dict[str, list[str]] = {
         "bursts": [f"N = {n:,}, {len(model.validation_indices_):,} of them held out"],
         "points per burst": [_points(model)],

@@ -12,14 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca.bursts import Bursts, as_bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts, open_bursts, split_indices
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, burst_means, feature_scale
+from pyloca.findings import no_displacement
+from pyloca.geometry import BurstStatistics, burst_means, connected_graph, feature_scale, sample_rows
 from pyloca.networks import Standardized, apply_rows
+from pyloca.thresholds import CONNECTED
 
-__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
+__all__ = [
+    "Data",
+    "Prepared",
+    "Reading",
+    "as_source",
+    "choose_scale",
+    "divisors",
+    "holds_bursts",
+    "inner",
+    "means_like",
+    "prepare",
+    "read",
+    "read_like",
+    "refuse_unfit",
+]
 
 Array = NDArray[np.float64]
+MIN_TRAINING = 8  # bursts left to train on
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
 
 
@@ -113,6 +130,119 @@ def read(
     return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, measurement_noise=measurement_noise, **options)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Data as a fit sees them, before any training.
+
+    Attributes
+    ----------
+    bursts : Bursts or None
+        Raw bursts in units of `scale`; None when only statistics were given.
+    statistics : BurstStatistics
+        The same.
+    scale : (D,) array or None
+        Divisor of each feature.
+    burst_std : float or None
+        σ if it is known, by the model or the bursts.
+    """
+
+    bursts: Bursts | None
+    statistics: BurstStatistics
+    scale: Array | None
+    burst_std: float | None
+
+
+def prepare(model: Any, data: Data) -> Prepared:
+    """Read bursts as ``model.fit`` does: the one way from data to statistics, for fits and for a look before them.
+
+    Parameters
+    ----------
+    model : LOCA
+        Only its parameters are used.
+    data : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
+
+    Returns
+    -------
+    Prepared
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used.
+    ValueError
+        If a parameter does not match the data.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> prepare(LOCA(2), bursts).statistics.intrinsic_dim
+    2
+    """
+    source = as_source(data)
+    scale = choose_scale(model.feature_scale, source, model.measurement_noise)
+    most = (
+        {} if isinstance(source, BurstStatistics) or model.n_components == "auto" else {"max_dim": model.n_components}
+    )
+    try:
+        bursts, statistics = read(
+            source, scale, intrinsic_dim=model.intrinsic_dim, measurement_noise=model.measurement_noise, **most
+        )
+    except BurstError as error:
+        still = None if isinstance(source, BurstStatistics) else no_displacement(source)
+        if still is not None:  # a cause of which the error tells only a symptom
+            raise BurstError(still.message) from error
+        raise
+    known = model.burst_std if model.burst_std is not None or bursts is None else bursts.burst_std
+    return Prepared(bursts, statistics, scale, known)
+
+
+def refuse_unfit(model: Any, statistics: BurstStatistics) -> None:
+    """Raise what ``model.fit`` refuses of statistics that could be computed.
+
+    Parameters
+    ----------
+    model : LOCA
+        Only its parameters are used.
+    statistics : BurstStatistics
+
+    Raises
+    ------
+    BurstError
+        If there are too few bursts to train on, if `n_components` does not match k, or if the bursts fall into pieces.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> refuse_unfit(LOCA(1), prepare(LOCA(2), bursts).statistics)
+    Traceback (most recent call last):
+    ...
+    pyloca.errors.BurstError: n_components = 1 cannot hold bursts that span k = 2 directions; ...
+    """
+    n, k = len(statistics), statistics.intrinsic_dim
+    left = len(split_indices(n, model.validation_fraction, 0)[0])
+    if left < MIN_TRAINING:
+        raise BurstError(
+            f"{left} of the {n} bursts are left for training; {MIN_TRAINING} are needed. "
+            "Lower validation_fraction, or measure more bursts."
+        )
+    if model.n_components != "auto":
+        d = int(model.n_components)
+        if d < k:
+            raise BurstError(
+                f"n_components = {d} cannot hold bursts that span k = {k} directions; use n_components={k} or more."
+            )
+        # Günther (1989): every smooth k-dimensional manifold embeds isometrically in this many dimensions.
+        enough = min(max(k * (k + 5) // 2, k * (k + 3) // 2 + 5), n - 2)
+        if d > enough:
+            raise BurstError(
+                f"n_components = {d} is more than {n} bursts of intrinsic dimension k = {k} can ask for; "
+                f"use at most {enough}."
+            )
+    connected_graph(statistics[sample_rows(n, CONNECTED)])
+
+
 def read_like(model: Any, data: Data) -> Reading:
     """Read bursts of the same instrument as `model` was fitted to, as its networks see them.
 
@@ -144,7 +274,7 @@ def read_like(model: Any, data: Data) -> Reading:
     _refuse_other_features(model, source)
     bursts, statistics = read(
         source,
-        _scale(model),
+        divisors(model),
         intrinsic_dim=model.intrinsic_dim_,
         measurement_noise=model.measurement_noise,
         **({} if isinstance(source, BurstStatistics) else {"min_bursts": 1}),
@@ -156,7 +286,7 @@ def means_like(model: Any, data: Data) -> Array:
     """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
     source = _source_like(model, data)
     _refuse_other_features(model, source)
-    scale = _scale(model)
+    scale = divisors(model)
     if isinstance(source, BurstStatistics):
         return source.means if scale is None else source.means / scale
     return burst_means(source if scale is None else source.scaled(scale))
@@ -173,13 +303,14 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
 def inner(model: Any, name: str) -> nn.Module:
     """Return the encoder or decoder of `model` without the feature scale around it."""
     module: nn.Module = getattr(model, f"{name}_")
-    if _scale(model) is None:
+    if divisors(model) is None:
         return module
     assert isinstance(module, Standardized)
     return module.network
 
 
-def _scale(model: Any) -> Array | None:
+def divisors(model: Any) -> Array | None:
+    """Return what each feature is divided by before the networks of `model` see it; None if by nothing."""
     scale: Array = model.feature_scale_
     return None if np.all(scale == 1) else scale
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pyloca.bursts import Bursts, split_indices
-from pyloca.errors import BurstError
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics
@@ -21,8 +20,6 @@ from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
 __all__ = ["train"]
 
 Array = NDArray[np.float64]
-
-MIN_TRAINING = 8  # bursts left to train on
 
 
 def train(
@@ -76,11 +73,6 @@ def _pose(
 ) -> Problem:
     random = check_random_state(model.random_state)
     train, validation = split_indices(len(statistics), model.validation_fraction, random)
-    if len(train) < MIN_TRAINING:
-        raise BurstError(
-            f"{len(train)} of the {len(statistics)} bursts are left for training; {MIN_TRAINING} are needed. "
-            "Lower validation_fraction, or measure more bursts."
-        )
     check_modules(model, statistics.n_features, n_components)
     return Problem(
         statistics=statistics,

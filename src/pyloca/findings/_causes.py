@@ -19,6 +19,7 @@ from pyloca.checks import Whitening, lost_bursts, overlapping, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._diagnostics import Finding
+from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, sample_rows
@@ -102,7 +103,10 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
 
 
 def _first_cause(fit: Fit) -> tuple[Finding, ...]:
-    plain = [partial(cause, fit) for cause in (_units, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)]
+    plain = [
+        partial(cause, fit)
+        for cause in (_units, _still, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)
+    ]
     if len(fit.statistics) < FEW:
         return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
     return _first(plain) or _first_beside_neighbors(fit)
@@ -137,6 +141,10 @@ def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...
 
 def _units(fit: Fit) -> Finding | None:
     return None if fit.bursts is None else uneven_units(fit.bursts, fit.k)
+
+
+def _still(fit: Fit) -> Finding | None:
+    return None if fit.bursts is None else no_displacement(fit.bursts)
 
 
 def _few_points(fit: Fit) -> Finding | None:

@@ -72,6 +72,37 @@ class Standardized(nn.Module):
         ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
         return Standardized(self.network, ends[0] + in_shift, ends[1], ends[2] + out_shift, ends[3])
 
+    def around(self, network: nn.Module) -> Standardized:
+        """Put the same scalings around another network.
+
+        Parameters
+        ----------
+        network : torch.nn.Module
+
+        Returns
+        -------
+        Standardized
+        """
+        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        return Standardized(network, *ends).to(self.in_scale.dtype).eval()
+
+    def stretched(self, *, into: float = 1.0, out: float = 1.0) -> Standardized:
+        """Change the units of inputs and outputs.
+
+        Parameters
+        ----------
+        into, out : float
+            What inputs, and outputs, are multiplied by.
+
+        Returns
+        -------
+        Standardized
+            With the same network.
+        """
+        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        wider = Standardized(self.network, into * ends[0], into * ends[1], out * ends[2], out * ends[3])
+        return wider.to(next(self.network.parameters()).dtype).eval()
+
 
 def in_units(
     network: nn.Module, *, in_scale: NDArray[np.float64] | None = None, out_scale: NDArray[np.float64] | None = None

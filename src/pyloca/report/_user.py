@@ -343,7 +343,9 @@ def _whose(found: Found) -> str:
 
 
 def _scale(model: LOCA) -> str:
-    return "given" if model.burst_std is not None else "not given to LOCA: taken from the bursts, or estimated"
+    if hasattr(model, "rescaling_"):
+        return f"from known distances: {model.rescaling_}"
+    return "given" if model.burst_std_known_ else "estimated: coordinates are right up to one factor"
 
 
 def _floor_words(found: Found, floor: float) -> str:
