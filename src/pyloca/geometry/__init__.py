@@ -10,6 +10,7 @@ from pyloca.geometry._spectra import (
     noise_from_spectra,
 )
 from pyloca.geometry._statistics import BurstStatistics, burst_means
+from pyloca.geometry._strays import find_strays
 
 __all__ = [
     "BurstGraph",
@@ -20,6 +21,7 @@ __all__ = [
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_strays",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
     "noise_from_spectra",

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._local import Local, look
+from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
+    allowed_strays,
     as_counts,
     as_finite,
     check_k,
     labels_of,
+    may_be_left_out,
     refuse_bad_values,
     refuse_few,
     refuse_short,
@@ -54,6 +57,9 @@ class BurstStatistics:
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
         Names and units of the features.
+    marks : (N,) array of str
+        What the points of a burst say against it, such as "is clipped: …"; "" where nothing does. `find_strays` decides
+        whether it is left out.
 
     Examples
     --------
@@ -74,11 +80,14 @@ class BurstStatistics:
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
+    marks: NDArray[Any] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
         if self.ids is None:
             object.__setattr__(self, "ids", np.arange(len(self.means)))
+        if self.marks is None:
+            object.__setattr__(self, "marks", np.full(len(self.means), "", dtype=object))
 
     @classmethod
     def from_bursts(
@@ -89,6 +98,7 @@ class BurstStatistics:
         max_dim: int | None = None,
         measurement_noise: float | str | None = None,
         min_bursts: int = MIN_BURSTS,
+        max_strays: float = 0.0,
     ) -> BurstStatistics:
         """Compute the statistics of raw bursts, in one pass.
 
@@ -103,6 +113,9 @@ class BurstStatistics:
             Noise to subtract, as in `without_noise`.
         min_bursts : int, default=10
             Fewer bursts than this raise an error.
+        max_strays : float, default=0
+            Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
+            are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
 
         Returns
         -------
@@ -123,16 +136,26 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
-        k = _choose_k(bursts, intrinsic_dim, max_dim)
+        k = _choose_k(bursts, intrinsic_dim, max_dim, max_strays)
         n, dim = len(bursts), bursts.n_features
         seen = Local(np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n), np.empty(n))
+        rails = Rails(bursts) if max_strays > 0 else None
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
+            if block.shape[1] <= k:  # too short, and few enough to be left out
+                seen.means[rows], seen.counts[rows] = block.mean(axis=1), block.shape[1]
+                seen.tangents[rows] = seen.residuals[rows] = 0
+                continue
+            if rails is not None:
+                rails.add(rows, block)
             for array, values in zip(seen, look(block, k), strict=True):
                 array[rows] = values
         labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
         out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
-        out._refuse_flat_bursts()
+        if rails is not None:
+            for row, reason in rails.reasons().items():
+                out.marks[row] = reason
+        out._refuse_flat_bursts(max_strays)
         return out.without_noise(measurement_noise)
 
     @classmethod
@@ -311,6 +334,7 @@ class BurstStatistics:
             counts=self.counts[rows],
             residuals=self.residuals[rows],
             ids=self.ids[rows],
+            marks=self.marks[rows],
         )
 
     def name_of(self, row: int) -> str:
@@ -433,7 +457,7 @@ class BurstStatistics:
             variance = float(measurement_noise) ** 2
         spectra = self.spectra
         # The leading directions of a sample lean towards its noise: they hold this much more of it than any other.
-        excess = variance * (1 + (self.n_features - self.intrinsic_dim) / (self.counts - 1))
+        excess = variance * (1 + (self.n_features - self.intrinsic_dim) / (np.maximum(self.counts, 2) - 1))
         small = np.flatnonzero(spectra[:, -1] <= excess)
         if len(small):
             i = small[0]
@@ -446,24 +470,57 @@ class BurstStatistics:
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
         return replace(self, tangents=tangents, residuals=rest, noise_variance=self.noise_variance + variance)
 
-    def _refuse_flat_bursts(self) -> None:
-        spectra = self.spectra
+    def unusable(self) -> dict[int, str]:
+        """Find the bursts that have fewer than k tangents.
+
+        Returns
+        -------
+        dict of int to str
+            Their positions, and why.
+        """
+        found = {}
+        short, same, flat, spans = self._without_tangents()
+        k = self.intrinsic_dim
+        for row in np.flatnonzero(short | same | flat):
+            if short[row]:
+                points = int(self.counts[row])
+                why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
+            elif same[row]:
+                why = "has no spread: its points are identical, to rounding"
+            else:
+                why = str(self.marks[row]) or f"is flat: it spans only {spans[row]} of the k = {k} directions"
+            found[int(row)] = why
+        return found
+
+    def _without_tangents(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+        """Tell which bursts are too short, have no spread or are flat, and how many directions each spans."""
+        spectra, k = self.spectra, self.intrinsic_dim
         # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
         rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        same = np.flatnonzero(spectra[:, 0] <= rounding)
-        if len(same):
+        short = self.counts <= k
+        same = ~short & (spectra[:, 0] <= rounding)
+        flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
+        return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)
+
+    def _refuse_flat_bursts(self, max_strays: float = 0.0) -> None:
+        """Refuse bursts without spread and flat ones, if they are more than may be left out."""
+        short, no_spread, no_tangent, spans = self._without_tangents()
+        same, flat = np.flatnonzero(no_spread), np.flatnonzero(no_tangent)
+        allowed = allowed_strays(len(self), max_strays)
+        if short.sum() + len(same) + len(flat) <= allowed:
+            return
+        more = may_be_left_out(allowed, max_strays)
+        if len(same) > len(flat):
             raise BurstError(
                 f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
-                "rounding. Remove such bursts, or check that the instrument did not repeat one reading."
+                f"rounding. Remove such bursts, or check that the instrument did not repeat one reading. {more}".rstrip()
             )
-        k = self.intrinsic_dim
-        flat = np.flatnonzero(spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
         if len(flat):
-            i = int(flat[0])
-            spans = int((spectra[i] > rounding[i]).sum())
+            i, k = int(flat[0]), self.intrinsic_dim
             raise BurstError(
-                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions"
-                f" (variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
+                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {spans[i]} of the k = {k} directions"
+                f" (variances {np.array2string(self.spectra[i], precision=3)}). Remove it, or lower intrinsic_dim. "
+                f"{more}".rstrip()
             )
 
 
@@ -496,21 +553,23 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
     return means
 
 
-def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> int:
+def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, max_strays: float = 0.0) -> int:
     counts, dim = bursts.counts, bursts.n_features
     if intrinsic_dim is not None:
         k = check_k(intrinsic_dim, dim)
     else:
-        if counts.min() < 2:
-            refuse_short(bursts, 1)
-        step = max(1, len(bursts) // PROBE)
-        probe = bursts[np.arange(0, len(bursts), step)]
+        refuse_short(bursts, 1, max_strays)
+        # A spectrum is as long as the shortest burst lets it be; those that may be left out must not shorten it.
+        least = min(dim + 1, int(np.sort(counts)[min(allowed_strays(len(counts), max_strays), len(counts) - 1)]))
+        long = bursts if counts.min() >= least else bursts[counts >= least]
+        step = max(1, len(long) // PROBE)
+        probe = long[np.arange(0, len(long), step)]
         spectra = BurstSpectra.empty(probe.counts, dim)
         for rows, block in probe.blocks():
             refuse_bad_values(probe, rows, block)
             spectra.add(rows, block)
         k = intrinsic_dim_from_spectra(spectra, dim, max_dim)
-    refuse_short(bursts, k)
+    refuse_short(bursts, k, max_strays)
     return k
 
 
