@@ -20,7 +20,7 @@ from pyloca.findings import (
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale
+from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, find_strays
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Inspection:
         Aligned positions of the bursts, or of a sample; None when they could not be aligned.
     feature_scale : tuple of D float or None
         Divisors of the features, as `LOCA` chooses them; None when they keep their units.
+    strays : dict
+        Bursts that a fit would leave out, by id, each with the reason. All else is about the other bursts.
     """
 
     n_bursts: int
@@ -75,6 +77,7 @@ class Inspection:
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
+    strays: dict[Any, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the positions, ready for JSON.
@@ -85,7 +88,8 @@ class Inspection:
         """
         facts = {name: value for name, value in vars(self).items() if name != "positions"}
         strain = None if np.isnan(self.strain) else self.strain
-        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain}
+        strays = {str(name): reason for name, reason in self.strays.items()}
+        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain, "strays": strays}
 
     def plot(self) -> Figure:
         """Draw the spectrum and, when the bursts could be aligned, their positions.
@@ -110,6 +114,7 @@ class Inspection:
             f"burst std         σ = {self.burst_std:.4g} ({known})",
             f"off the tangents  {self.off_tangent:.2%} of a burst's variance (noise and curvature)",
             f"alignment         {'not possible' if np.isnan(self.strain) else f'strain {self.strain:.3f}'}",
+            *[f"left out          burst {name!r} {reason}" for name, reason in self.strays.items()][:10],
             f"outlier bursts    {', '.join(map(str, self.outliers[:10])) or 'none'}"
             + (f" … ({len(self.outliers)})" if len(self.outliers) > 10 else ""),
         ]
@@ -121,6 +126,7 @@ def inspect_bursts(
     *,
     n_components: int | None = None,
     intrinsic_dim: int | None = None,
+    max_strays: float = 0.01,
 ) -> Inspection:
     """Look at bursts without training anything.
 
@@ -134,6 +140,8 @@ def inspect_bursts(
         d of the fit to come: bursts span at most so many directions.
     intrinsic_dim : int, optional
         k; None estimates it.
+    max_strays : float, default=0.01
+        Part of the bursts that may be left out, as in `LOCA`; the rest is inspected.
 
     Returns
     -------
@@ -153,9 +161,7 @@ def inspect_bursts(
     (2, (20, 20))
     """
     bursts = as_bursts(bursts)
-    scale = feature_scale(bursts)
-    bursts = bursts if scale is None else bursts.scaled(scale)
-    statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
+    scale, bursts, statistics, strays = _read(bursts, intrinsic_dim, n_components, max_strays)
     k, spectra = statistics.intrinsic_dim, statistics.spectra
     total = spectra.sum(axis=1) + statistics.residuals
     off = float(np.median(statistics.residuals / total))
@@ -205,7 +211,23 @@ def inspect_bursts(
         remarks=tuple(remarks),
         positions=positions,
         feature_scale=None if scale is None else tuple(scale.tolist()),
+        strays=strays,
     )
+
+
+def _read(
+    bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, max_strays: float
+) -> tuple[Array | None, Bursts, BurstStatistics, dict[Any, str]]:
+    """Return scale, bursts, statistics, and the strays by id; all but the last are of the other bursts only."""
+    scale = feature_scale(bursts)
+    scaled = bursts if scale is None else bursts.scaled(scale)
+    statistics = BurstStatistics.from_bursts(scaled, intrinsic_dim, max_dim=max_dim, max_strays=max_strays)
+    strays = find_strays(statistics, max_strays)
+    if not strays:
+        return scale, scaled, statistics, {}
+    names = {statistics.ids[[row]].tolist()[0]: reason for row, reason in strays.items()}
+    kept = bursts[np.delete(np.arange(len(bursts)), list(strays))]
+    return *_read(kept, intrinsic_dim, max_dim, 0.0)[:3], names
 
 
 def median_spectrum(bursts: Bursts) -> Array:

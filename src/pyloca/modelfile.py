@@ -180,6 +180,8 @@ def load_model(
         n = len(arrays["embedding"])
         model.burst_ids_ = np.array(_unpacked(arrays["burst_ids"])) if "burst_ids" in arrays else np.arange(n)
         model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps, ids=model.burst_ids_)
+        strays = {stray.burst: stray.reason for stray in model.diagnostics_.strays}
+        model.strays_ = {model.burst_ids_[[row]].tolist()[0]: reason for row, reason in strays.items()}
         model.feature_scale_ = np.ones(model.n_features_in_) if scale is None else scale
         units = header.get("units")
         model.units_ = None if units is None else tuple(units)

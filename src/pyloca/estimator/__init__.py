@@ -5,6 +5,7 @@ from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, Reading, read_like
+from pyloca.estimator._sound import training_embedding
 
 __all__ = [
     "LOCA",
@@ -15,4 +16,5 @@ __all__ = [
     "compare_components",
     "feature_label",
     "read_like",
+    "training_embedding",
 ]

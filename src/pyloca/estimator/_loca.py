@@ -24,7 +24,8 @@ from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._reading import Data, as_source, holds_bursts, inner, means_like, read_like
+from pyloca.estimator._sound import read_sound, training_embedding, with_strays
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
@@ -74,6 +75,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     measurement_noise : float or "estimate", optional
         Standard deviation of isotropic instrument noise, removed from the burst covariances. "estimate" computes it
         from the variance outside the k leading directions. Used by the fast solver.
+    max_strays : float, default=0.01
+        Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
+        stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are
+        named in `strays_`, have coordinates, and a trust of 0. More of them are refused; 0 refuses all.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
@@ -96,6 +101,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Embedding of the burst means, in the order of `burst_ids_`.
     burst_ids_ : (N,) array
         Ids of the bursts; their numbers when they have no ids.
+    strays_ : dict
+        Bursts that were left out of the training, by id, each with the reason.
     encoder_, decoder_ : torch.nn.Module
         Measurements to coordinates and back, both in the user's units.
     burst_std_ : float
@@ -142,6 +149,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         decoder_activation: str | None = None,
         feature_scale: str | ArrayLike | None = "auto",
         measurement_noise: float | str | None = None,
+        max_strays: float = 0.01,
         validation_fraction: float = 0.1,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -161,6 +169,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.decoder_activation = decoder_activation
         self.feature_scale = feature_scale
         self.measurement_noise = measurement_noise
+        self.max_strays = max_strays
         self.validation_fraction = validation_fraction
         self.tol = tol
         self.max_iter = max_iter
@@ -254,13 +263,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
         source = as_source(X)
-        scale = choose_scale(self.feature_scale, source, self.measurement_noise)
         most = (
             {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
         )
-        bursts, statistics = read(
-            source, scale, intrinsic_dim=self.intrinsic_dim, measurement_noise=self.measurement_noise, **most
-        )
+        sound = read_sound(self, source, **most)
+        scale, bursts, statistics = sound.scale, sound.bursts, sound.statistics
         known = self.burst_std if self.burst_std is not None or bursts is None else bursts.burst_std
         d, compared = self._choose_components(statistics, known)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known)}
@@ -271,7 +278,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        return fitted
+        return with_strays(fitted, sound)
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -297,8 +304,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
         k = statistics.intrinsic_dim
         same = {"burst_std": burst_std, "intrinsic_dim": k, "verbose": 0, "callbacks": ()}
-        # noise and scale have already been removed from the statistics
-        same |= {"measurement_noise": None, "feature_scale": None}
+        # noise, scale and strays have already been removed from the statistics
+        same |= {"measurement_noise": None, "feature_scale": None, "max_strays": 0.0}
         settings = self.get_params(deep=False) | same
         if not is_integer(self.random_state, 0):  # candidates are compared on the same held-out bursts
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -354,8 +361,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
             return embedded
-        training = np.delete(self.embedding_, self.validation_indices_, axis=0)
-        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training)
+        trust = self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
+        return embedded, trust
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Apply the encoder, point by point.
@@ -487,6 +494,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Data, y: None = None) -> float:
         """Return minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
 
+        Bursts that a fit would leave out do not count (`max_strays`).
+
         One component more than needed often scores a little better, so a grid search over `n_components` takes
         too many; `pyloca.selection.select_n_components` and ``LOCA("auto")`` ask whether the gain is more than chance.
 
@@ -513,7 +522,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> -1 < model.score(data.bursts[150:]) < 0
         True
         """
-        seen = read_like(self, X)
+        seen = read_like(self, X).without_strays()
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
@@ -541,7 +550,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # -- looking at it ------------------------------------------------------------------------------------------
 
     def plot(self, color: str | int | ArrayLike | None = None) -> Figure:
-        """Draw the embedding.
+        """Draw the embedding. Bursts that were left out of the training (`strays_`) are not drawn.
 
         Parameters
         ----------

@@ -68,6 +68,8 @@ def check_parameters(p: Any) -> None:
     noise = p.measurement_noise
     if noise is not None and noise != "estimate" and not is_positive(noise) and noise != 0:
         refuse("measurement_noise", 'None, "estimate" or a number ≥ 0')
+    if not isinstance(p.max_strays, Real) or isinstance(p.max_strays, bool) or not 0 <= float(p.max_strays) < 0.5:
+        refuse("max_strays", "a part of the bursts in [0, 0.5)")
     if isinstance(p.callbacks, str) or not hasattr(p.callbacks, "__iter__"):
         raise ValueError(f"callbacks must be a sequence of functions; got {p.callbacks!r}. Pass [function].")
     for name in ("encoder", "decoder"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts, as_bursts, open_bursts
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, burst_means, feature_scale
+from pyloca.geometry import BurstStatistics, burst_means, feature_scale, find_strays
 from pyloca.networks import Standardized, apply_rows
 
 __all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
@@ -35,6 +35,8 @@ class Reading:
     encoder, decoder : torch.nn.Module
         The networks of the model, for measurements in these units.
     n_components : int
+    strays : dict of int to str
+        Positions of the bursts that a fit would leave out, and why. Their statistics may have no tangents.
     """
 
     bursts: Bursts | None
@@ -42,6 +44,24 @@ class Reading:
     encoder: nn.Module
     decoder: nn.Module
     n_components: int
+    strays: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> NDArray[np.int64]:
+        """Positions of the bursts that are not strays."""
+        return np.delete(np.arange(len(self.statistics)), list(self.strays))
+
+    def without_strays(self) -> Reading:
+        """Leave out the strays.
+
+        Returns
+        -------
+        Reading
+        """
+        if not self.strays:
+            return self
+        bursts = None if self.bursts is None else self.bursts[self.sound]
+        return replace(self, bursts=bursts, statistics=self.statistics[self.sound], strays={})
 
     def embed(self) -> Array:
         """Embed the burst means.
@@ -108,7 +128,7 @@ def read(
             raise BurstError(
                 f"the BurstStatistics have k = {data.intrinsic_dim} tangents per burst; k = {intrinsic_dim} is needed."
             )
-        return None, data.scaled(scale).without_noise(measurement_noise)
+        return None, data.scaled(scale).without_noise(measurement_noise)  # which has refused what cannot be used
     bursts = data if scale is None else data.scaled(scale)
     return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, measurement_noise=measurement_noise, **options)
 
@@ -147,9 +167,11 @@ def read_like(model: Any, data: Data) -> Reading:
         _scale(model),
         intrinsic_dim=model.intrinsic_dim_,
         measurement_noise=model.measurement_noise,
+        max_strays=model.max_strays,
         **({} if isinstance(source, BurstStatistics) else {"min_bursts": 1}),
     )
-    return Reading(bursts, statistics, inner(model, "encoder"), inner(model, "decoder"), model.n_components_)
+    networks = inner(model, "encoder"), inner(model, "decoder")
+    return Reading(bursts, statistics, *networks, model.n_components_, find_strays(statistics, model.max_strays))
 
 
 def means_like(model: Any, data: Data) -> Array:

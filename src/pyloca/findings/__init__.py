@@ -2,9 +2,9 @@
 
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
-from pyloca.findings._diagnostics import Diagnostics, Finding
+from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._gaps import Gap, largest_gap
-from pyloca.findings._judgement import judge, round_trip_errors
+from pyloca.findings._judgement import data_size, judge, round_trip_errors
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._trust import TrustScale
 from pyloca.findings._units import uneven_units
@@ -15,8 +15,10 @@ __all__ = [
     "Fit",
     "Gap",
     "Neighborhood",
+    "Stray",
     "TrustScale",
     "as_large_as_the_data",
+    "data_size",
     "find_causes",
     "judge",
     "largest_gap",

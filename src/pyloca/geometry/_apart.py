@@ -21,8 +21,7 @@ Rows = NDArray[np.int64]
 MOST = 2000  # bursts that are joined by a graph; others are compared with these
 SLAB = 1 << 18  # distances that are held at a time
 WITNESSES = 5  # nearest bursts that must all see a burst off their surface
-FAR = 1.5  # sizes of the data between a burst and all others that are too far, however sparse its place
-SLANTED = 0.9  # cosine between such a step and the tangents of its ends, below which it leaves the surface
+FAR = 2.0  # sizes of the data between a burst and all others that are too far, however sparse its place
 STEEP = 1.0  # off the tangents by so many times what lies along them
 SMALL = 0.05  # part of the size of its neighbours below which a burst is too small, or too flat, to be their like
 
@@ -32,8 +31,9 @@ def find_apart(statistics: BurstStatistics, allowed: int) -> dict[int, str]:
 
     Two bursts are joined as in `connected_graph`: by an edge of at most 10 times the reach of either end. A burst that
     is joined only by edges of more than 2.5 times the reach is looked at more closely, since sparse places have such
-    edges too. It is a stray if it is farther from all others than the data are large, if its neighbours see it off their
-    tangents, where their curvature does not explain it, or if it lies among them and is far smaller or flatter.
+    edges too. It is a stray if it is farther from all others than twice the size of the data, if its neighbours see it
+    off their tangents, where their curvature does not explain it, or if it lies among them and is far smaller or
+    flatter.
 
     Parameters
     ----------
@@ -161,24 +161,13 @@ class _Seen:
 
     def fault(self, statistics: BurstStatistics, others: _Others) -> str:
         """Say what is wrong with it if edges do join it to the others; "" if nothing is."""
-        if self._beyond(statistics, others):
+        if np.linalg.norm(others.means - statistics.means[self.row], axis=1).min() > FAR * others.size:
             return self.words(others)
         if statistics.n_features > statistics.intrinsic_dim and all(
             self._off(statistics, others, int(j)) for j in np.argsort(self.theirs)[:WITNESSES]
         ):
             return self.words(others)
         return self.shape(statistics, others)
-
-    def _beyond(self, statistics: BurstStatistics, others: _Others) -> bool:
-        """Tell whether it is farther away than the data are large, and not along the surface."""
-        steps = others.means - statistics.means[self.row]
-        lengths = np.linalg.norm(steps, axis=1)
-        nearest = int(np.argmin(lengths))
-        if lengths[nearest] <= FAR * others.size:
-            return False
-        tangents = (statistics[[self.row]].frames()[0][0], others.basis[nearest])
-        along = min(float(np.linalg.norm(basis @ steps[nearest])) for basis in tangents) / lengths[nearest]
-        return statistics.n_features == statistics.intrinsic_dim or along < SLANTED
 
     def _off(self, statistics: BurstStatistics, others: _Others, witness: int) -> bool:
         step = others.means - others.means[witness]

@@ -35,7 +35,9 @@ def allowed_strays(n: int, max_strays: float) -> int:
 
 def may_be_left_out(allowed: int, max_strays: float) -> str:
     """Say how many bursts may be left out; "" if none."""
-    return f"At most {allowed} may be left out (max_strays = {max_strays:g}; raise it to leave out more)." * (allowed > 0)
+    return f"At most {allowed} may be left out (max_strays = {max_strays:g}; raise it to leave out more)." * (
+        allowed > 0
+    )
 
 
 def refuse_short(bursts: Bursts, k: int, max_strays: float = 0.0) -> None:

@@ -150,13 +150,13 @@ class BurstStatistics:
                 rails.add(rows, block)
             for array, values in zip(seen, look(block, k), strict=True):
                 array[rows] = values
-        labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
         out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
         if rails is not None:
             for row, reason in rails.reasons().items():
                 out.marks[row] = reason
         out._refuse_flat_bursts(max_strays)
-        return out.without_noise(measurement_noise)
+        return out.without_noise(measurement_noise, max_strays)
 
     @classmethod
     def from_covariances(
@@ -427,7 +427,7 @@ class BurstStatistics:
         longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
         return replace(self, means=_round(centred, spread, 24), tangents=tangents * np.where(longest < 0, -1.0, 1.0))
 
-    def without_noise(self, measurement_noise: float | str | None) -> BurstStatistics:
+    def without_noise(self, measurement_noise: float | str | None, max_strays: float = 0.0) -> BurstStatistics:
         """Subtract isotropic measurement noise from the tangents.
 
         Parameters
@@ -435,6 +435,8 @@ class BurstStatistics:
         measurement_noise : float, "estimate" or None
             Standard deviation of the noise; "estimate" takes it from the variance off the tangents, None returns the
             statistics unchanged.
+        max_strays : float, default=0
+            Part of the bursts that may be lost in the noise, and one burst more, as in `from_bursts`.
 
         Returns
         -------
@@ -458,17 +460,23 @@ class BurstStatistics:
         spectra = self.spectra
         # The leading directions of a sample lean towards its noise: they hold this much more of it than any other.
         excess = variance * (1 + (self.n_features - self.intrinsic_dim) / (np.maximum(self.counts, 2) - 1))
-        small = np.flatnonzero(spectra[:, -1] <= excess)
-        if len(small):
+        lost = spectra[:, -1] <= excess
+        unusable = self.unusable()
+        small = np.setdiff1d(np.flatnonzero(lost), list(unusable))
+        if len(small) and len(small) + len(unusable) > allowed_strays(len(self), max_strays):
             i = small[0]
             raise BurstError(
                 f"{self.name_of(i)} (and {len(small) - 1} more) has a tangent of variance {spectra[i, -1]:.3g}, no "
                 f"larger than the measurement noise along it, {excess[i]:.3g}: nothing is left when it is subtracted. "
                 "Take larger bursts, remove these, or pass a smaller measurement_noise."
             )
-        tangents = self.tangents * np.sqrt(1 - excess[:, None] / spectra)[:, :, None]
+        part = np.where(lost[:, None], 1, excess[:, None] / np.where(lost[:, None], 1, spectra))
+        tangents, marks = self.tangents * np.sqrt(1 - part)[:, :, None], self.marks.copy()
+        marks[small] = "is lost in the measurement noise: nothing is left when that is subtracted"
         rest = np.maximum(self.residuals - variance * (self.n_features - self.intrinsic_dim), 0)
-        return replace(self, tangents=tangents, residuals=rest, noise_variance=self.noise_variance + variance)
+        return replace(
+            self, tangents=tangents, residuals=rest, noise_variance=self.noise_variance + variance, marks=marks
+        )
 
     def unusable(self) -> dict[int, str]:
         """Find the bursts that have fewer than k tangents.
@@ -485,10 +493,12 @@ class BurstStatistics:
             if short[row]:
                 points = int(self.counts[row])
                 why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
+            elif self.marks[row]:
+                why = str(self.marks[row])
             elif same[row]:
                 why = "has no spread: its points are identical, to rounding"
             else:
-                why = str(self.marks[row]) or f"is flat: it spans only {spans[row]} of the k = {k} directions"
+                why = f"is flat: it spans only {spans[row]} of the k = {k} directions"
             found[int(row)] = why
         return found
 
@@ -513,7 +523,8 @@ class BurstStatistics:
         if len(same) > len(flat):
             raise BurstError(
                 f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
-                f"rounding. Remove such bursts, or check that the instrument did not repeat one reading. {more}".rstrip()
+                "rounding. Remove such bursts, or check that the instrument did not repeat one reading. "
+                f"{more}".rstrip()
             )
         if len(flat):
             i, k = int(flat[0]), self.intrinsic_dim
