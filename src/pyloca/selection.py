@@ -279,8 +279,8 @@ def estimate_burst_std(
     lost = np.setdiff1d(ends, sound)
     if len(lost):
         raise BurstError(
-            f"{statistics.listed(lost)} cannot be aligned with the others (inspect_bursts says why), so distances to it "
-            "give no scale. Remove these pairs."
+            f"{statistics.listed(lost)} cannot be aligned with the others (inspect_bursts says why), so a distance from "
+            "there gives no scale. Remove these pairs."
         )
     rows = np.union1d(ends, sound[sample_rows(len(sound), SAMPLE)])
     places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), random_state=0).positions

@@ -142,9 +142,10 @@ class _Seen:
 
     def words(self, others: _Others) -> str:
         """Say how far away it is."""
+        away = self.distance.min()
         return (
-            f"lies apart: its nearest neighbour is {self.distance.min():.3g} burst sizes away (usual are "
-            f"{others.nearest:.2g})"
+            f"lies apart: its nearest neighbour is {f'{away:.3g}' if away < 1e3 else f'{away:,.0f}'} burst sizes away, "
+            f"that of others {others.nearest:.2g}"
         )
 
     def shape(self, statistics: BurstStatistics, others: _Others) -> str:
