@@ -65,6 +65,8 @@ class Inspection:
         Divisors of the features, as `LOCA` chooses them; None when they keep their units.
     refusal : str
         What `LOCA.fit` raises for these bursts, the first remark; empty if it does not refuse them.
+    strays : dict
+        Bursts that a fit would leave out, by id, each with the reason. All else is about the other bursts.
     """
 
     n_bursts: int
@@ -81,6 +83,7 @@ class Inspection:
     positions: Array | None = field(default=None, repr=False)
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
     refusal: str = ""
+    strays: dict[Any, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the positions, ready for JSON.
@@ -91,7 +94,8 @@ class Inspection:
         """
         facts = {name: value for name, value in vars(self).items() if name != "positions"}
         strain = None if np.isnan(self.strain) else self.strain
-        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain}
+        strays = {str(name): reason for name, reason in self.strays.items()}
+        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain, "strays": strays}
 
     def plot(self) -> Figure:
         """Draw the spectrum and, when the bursts could be aligned, their positions.
@@ -114,6 +118,7 @@ class Inspection:
             f"burst std         σ = {self.burst_std:.4g} ({known})",
             f"off the tangents  {self.off_tangent:.2%} of a burst's variance (noise and curvature)",
             f"alignment         {'not possible' if np.isnan(self.strain) else f'strain {self.strain:.3f}'}",
+            *[f"left out          burst {name!r} {reason}" for name, reason in self.strays.items()][:10],
             f"outlier bursts    {', '.join(map(str, self.outliers[:10])) or 'none'}"
             + (f" … ({len(self.outliers)})" if len(self.outliers) > 10 else ""),
         ]
@@ -128,6 +133,7 @@ def inspect_bursts(
     intrinsic_dim: int | None = None,
     feature_scale: str | ArrayLike | None = "auto",
     measurement_noise: Any = None,
+    max_strays: float = 0.01,
 ) -> Inspection:
     """Look at bursts without training anything.
 
@@ -147,6 +153,8 @@ def inspect_bursts(
         As for `LOCA`.
     measurement_noise : optional
         As for `LOCA`.
+    max_strays : float, default=0.01
+        Part of the bursts that may be left out, as in `LOCA`; the rest is inspected.
 
     Returns
     -------
@@ -175,10 +183,12 @@ def inspect_bursts(
         intrinsic_dim=intrinsic_dim,
         feature_scale=feature_scale,
         measurement_noise=measurement_noise,
+        max_strays=max_strays,
     )
     check_parameters(model)
     ready = prepare(model, raw)
     statistics, scale, known = ready.statistics, ready.scale, ready.burst_std
+    strays = {ready.ids[row : row + 1].tolist()[0]: reason for row, reason in ready.strays.items()}
     assert ready.bursts is not None  # raw bursts were given
     bursts = ready.bursts
     refusal = ""
@@ -242,6 +252,7 @@ def inspect_bursts(
         positions=positions,
         feature_scale=None if scale is None else tuple(scale.tolist()),
         refusal=refusal,
+        strays=strays,
     )
 
 

@@ -25,6 +25,7 @@ from torch import nn
 from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, Rescaling, TrustScale
+from pyloca.geometry import Noise
 from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "save_model"]
@@ -76,6 +77,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "trust_scores": model.trust_scale_.scores,
     }
     arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
+    if model.noise_ is not None:
+        arrays |= {f"noise.{name}": array for name, array in vars(model.noise_).items() if array is not None}
     arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
     # What these networks make of some points: a module that is passed again must do the same.
     arrays["probe_decoded"] = model.decode(model.embedding_[:PROBES])
@@ -92,8 +95,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     if isinstance(model.random_state, (int, np.integer)):
         parameters["random_state"] = int(model.random_state)
     parameters["hidden_layers"] = [int(size) for size in model.hidden_layers]
-    if not isinstance(parameters["feature_scale"], (str, type(None))):
-        parameters["feature_scale"] = np.asarray(parameters["feature_scale"], dtype=np.float64).tolist()
+    for name in ("feature_scale", "measurement_noise"):
+        if not isinstance(parameters[name], (str, type(None))):
+            parameters[name] = np.asarray(parameters[name], dtype=np.float64).tolist()
     names = getattr(model, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -158,8 +162,11 @@ def load_model(
         made = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model: Any = made  # its attributes are set below
         model.hidden_layers = tuple(model.hidden_layers)
-        if isinstance(model.feature_scale, list):
-            model.feature_scale = np.array(model.feature_scale)
+        for name in ("feature_scale", "measurement_noise"):
+            if isinstance(getattr(model, name), list):
+                setattr(model, name, np.array(getattr(model, name)))
+        noise = {name.removeprefix("noise."): array for name, array in arrays.items() if name.startswith("noise.")}
+        model.noise_ = Noise(**noise) if noise else None
         scale = arrays.get("feature_scale")
         if scale is not None and np.all(scale == 1):
             scale = None
@@ -182,6 +189,8 @@ def load_model(
         n = len(arrays["embedding"])
         model.burst_ids_ = np.array(_unpacked(arrays["burst_ids"])) if "burst_ids" in arrays else np.arange(n)
         model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps, ids=model.burst_ids_)
+        strays = {stray.burst: stray.reason for stray in model.diagnostics_.strays}
+        model.strays_ = {model.burst_ids_[[row]].tolist()[0]: reason for row, reason in strays.items()}
         model.feature_scale_ = np.ones(model.n_features_in_) if scale is None else scale
         units = header.get("units")
         model.units_ = None if units is None else tuple(units)

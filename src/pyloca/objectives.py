@@ -190,8 +190,8 @@ def likelihood_noisy_with_gradient(pushed: Tensor, total: Tensor, noise: Tensor)
     """Likelihood loss of bursts that contain noise, tr K⁻¹E − log det K⁻¹E − k with K = G⁻¹ + R, and its gradient.
 
     In the basis of its tangents a burst has the covariance E, of which R is noise. An encoder with pushed tangents T
-    says that the rest is G⁻¹, with G = T Tᵀ: this is the Wishart likelihood of E. Nothing is subtracted, so a burst that
-    is mostly noise just weighs little. For R = 0 and E = I it is `likelihood_pushed`.
+    says that the rest is G⁻¹, with G = T Tᵀ: this is the Wishart likelihood of E. Nothing is subtracted, so a burst
+    that is mostly noise just weighs little. For R = 0 and E = I it is `likelihood_pushed`.
 
     Parameters
     ----------

@@ -17,7 +17,14 @@ from pyloca.bursts import Bursts, as_bursts
 from pyloca.checks import Suggestion, suggest_components
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, compare_components
-from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, intrinsic_dim_from_spectra, sample_rows
+from pyloca.geometry import (
+    BurstSpectra,
+    BurstStatistics,
+    feature_scale,
+    find_strays,
+    intrinsic_dim_from_spectra,
+    sample_rows,
+)
 from pyloca.thresholds import PROBE, SAMPLE
 
 if TYPE_CHECKING:
@@ -257,7 +264,7 @@ def estimate_burst_std(
     >>> abs(float(estimate) / data.burst_std - 1) < 0.3
     True
     """
-    statistics = _statistics(bursts, 1 if pairs is None else None)
+    statistics, sound = _statistics(bursts, 1 if pairs is None else None)
     if pairs is None or distances is None:
         if pairs is not None or distances is not None:
             raise ValueError(f"got only {'pairs' if distances is None else 'distances'}; pass pairs and distances.")
@@ -265,13 +272,18 @@ def estimate_burst_std(
             raise ValueError(
                 "n_components is used only with known distances; pass pairs and distances, or leave it out."
             )
-        samples = np.sqrt(statistics.spectra[:, 0])
-        sigma = statistics.burst_std()
+        samples = np.sqrt(statistics.spectra[sound, 0])
+        sigma = statistics[sound].burst_std()
         spread = 1.4826 * float(np.median(np.abs(samples - sigma)))
         return BurstStdEstimate(sigma, 1.25 * spread / np.sqrt(len(samples)), False, samples)
     ends, lengths = _check_pairs(pairs, distances, len(statistics))
-    rows = np.unique(ends)
-    rows = np.union1d(rows, sample_rows(len(statistics), SAMPLE))
+    lost = np.setdiff1d(ends, sound)
+    if len(lost):
+        raise BurstError(
+            f"{statistics.listed(lost)} cannot be aligned with the others (inspect_bursts says why), so a distance "
+            "from there gives no scale. Remove these pairs."
+        )
+    rows = np.union1d(ends, sound[sample_rows(len(sound), SAMPLE)])
     places = align(statistics[rows], n_components, burst_std=1.0, max_bursts=len(rows), random_state=0).positions
     one, other = (places[np.searchsorted(rows, ends[:, side])] for side in (0, 1))
     aligned = np.linalg.norm(one - other, axis=1)
@@ -321,7 +333,8 @@ def estimate_intrinsic_dim(
         spectrum = np.median(bursts.spectra, axis=0)
         return IntrinsicDimEstimate(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
     raw = _raw(bursts)
-    k = BurstStatistics.from_bursts(raw).intrinsic_dim
+    statistics, sound = _statistics(raw, None)
+    k, raw = statistics.intrinsic_dim, raw[sound]
     spectra = BurstSpectra.of(raw, PROBE)
     random = check_random_state(random_state)
     same = 0
@@ -362,7 +375,8 @@ def suggest_n_components(
     >>> suggest_n_components(datasets.mushroom(300, 50, random_state=0).bursts).n_components
     2
     """
-    return suggest_components(_statistics(bursts, intrinsic_dim), burst_std)
+    statistics, sound = _statistics(bursts, intrinsic_dim)
+    return suggest_components(statistics[sound], burst_std)
 
 
 def select_n_components(
@@ -418,7 +432,7 @@ def select_n_components(
     2
     """
     raw = bursts if isinstance(bursts, BurstStatistics) else _raw(bursts)
-    statistics = _statistics(raw, intrinsic_dim)
+    statistics, sound = _statistics(raw, intrinsic_dim, parameters.get("max_strays"))
     k = statistics.intrinsic_dim
     ds = tuple(range(k, k + MORE + 1)) if candidates is None else tuple(sorted({int(d) for d in candidates}))
     if not ds or ds[0] < k:
@@ -428,7 +442,7 @@ def select_n_components(
     shared = {"burst_std": burst_std, "intrinsic_dim": k, "random_state": int(seed), **parameters}
     models = {d: LOCA(n_components=d, **shared) for d in ds}
     fits = compare_components(models, raw, statistics.counts, n_jobs)
-    hint = suggest_components(statistics, burst_std).n_components
+    hint = suggest_components(statistics[sound], burst_std).n_components
     return ComponentSelection(
         n_components=fits.n_components,
         intrinsic_dim=k,
@@ -450,8 +464,16 @@ def _raw(bursts: Data) -> Bursts:
     return raw if scale is None else raw.scaled(scale)
 
 
-def _statistics(bursts: Data, intrinsic_dim: int | None) -> BurstStatistics:
-    return bursts if isinstance(bursts, BurstStatistics) else BurstStatistics.from_bursts(_raw(bursts), intrinsic_dim)
+def _statistics(
+    bursts: Data, intrinsic_dim: int | None, max_strays: float | None = None
+) -> tuple[BurstStatistics, NDArray[np.int64]]:
+    """Return statistics of all bursts, and the positions of those that `LOCA` would train on."""
+    most = LOCA().max_strays if max_strays is None else max_strays
+    if not isinstance(bursts, BurstStatistics):
+        bursts = BurstStatistics.from_bursts(_raw(bursts), intrinsic_dim, max_strays=most)
+    # With fewer tangents than bursts span, neighbours cannot tell what lies off their surface.
+    strays = bursts.unusable() if intrinsic_dim == 1 else find_strays(bursts, most)
+    return bursts, np.delete(np.arange(len(bursts)), list(strays))
 
 
 def _check_pairs(pairs: ArrayLike, distances: ArrayLike, n: int) -> tuple[NDArray[np.int64], Array]:

@@ -187,6 +187,10 @@ DROWNED = _threshold(
 
 BRIDGE = _define("BRIDGE", 10.0, "times the reach of either end that an edge of the neighbour graph may be long")
 REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
+# Uniform and Gaussian samples of curves, surfaces and volumes leave no burst farther from all others than 1.6 reaches;
+# heavy tails and sparse places beside dense ones 5, but along the surface.
+APART = _define("APART", 2.5, "reaches from all others at which a burst may lie off their surface")
+OFF_SURFACE = _define("OFF_SURFACE", 4.0, "times its neighbours' bend that a stray lies off their tangents")
 # Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
 CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
 STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")

@@ -65,6 +65,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="STD",
     help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
 )
+@click.option("--max-strays", type=float, help="Part of the bursts that may be left out as strays.  [default: 0.01]")
 @click.option("--validation-fraction", type=float, help="Fraction of the bursts held out for checks.  [default: 0.1]")
 @click.option("--tol", type=float, help="Relative improvement below which a stage of training ends.")
 @click.option(
@@ -180,6 +181,7 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
         "units": model.units_,
         "feature_scale": model.feature_scale_.tolist(),
         "left_out": left_out,
+        "strays": {str(name): reason for name, reason in model.strays_.items()},
         "n_components": model.n_components_,
         "intrinsic_dim": model.intrinsic_dim_,
         "burst_std": model.burst_std_,

@@ -24,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "decoder_activation": None,
     "feature_scale": "auto",
     "measurement_noise": None,
+    "max_strays": 0.01,
     "validation_fraction": 0.1,
     "tol": None,
     "max_iter": None,

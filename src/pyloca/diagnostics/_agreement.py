@@ -134,19 +134,22 @@ def agreement(
     """
     check_count("n_splits", n_splits)
     seen = read_like(model, bursts)
-    statistics = seen.statistics
+    statistics, sound = seen.statistics, seen.sound
     random = check_random_state(random_state)
     jobs = []
     for _ in range(n_splits):
-        order = random.permutation(len(statistics))
+        order = sound[random.permutation(len(sound))]
         for half in (order[: len(order) // 2], order[len(order) // 2 :]):
             jobs.append((half, int(random.randint(np.iinfo(np.int32).max))))
     fitted = Parallel(n_jobs=n_jobs)(delayed(_embed)(model, statistics, half, seed) for half, seed in jobs)
     embedding = seen.embed()
-    embeddings = np.stack([calibrate(embedding, part).apply(part) for part in fitted])
+    embeddings = np.stack([calibrate(embedding[sound], part[sound]).apply(part) for part in fitted])
     squared = np.square(embeddings[0::2] - embeddings[1::2]).mean(axis=(0, 2)) / 4  # per coordinate
-    _, near = cKDTree(embedding).query(embedding, min(SMOOTHED, len(embedding)))
-    return Agreement(embedding, embeddings, np.sqrt(squared[near].mean(axis=1)))
+    _, near = cKDTree(embedding[sound]).query(embedding, min(SMOOTHED, len(sound)))
+    errors = squared[sound][near].mean(axis=1)
+    strays = list(seen.strays)
+    errors[strays] = np.maximum(errors, squared)[strays]  # which may lie far from all others
+    return Agreement(embedding, embeddings, np.sqrt(errors))
 
 
 def _embed(model: LOCA, statistics: BurstStatistics, rows: NDArray[np.int64], seed: int) -> Array:

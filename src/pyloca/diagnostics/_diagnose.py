@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyloca.estimator import LOCA, Data, read_like
-from pyloca.findings import Diagnostics, judge
+from pyloca.findings import Diagnostics, data_size, judge, round_trip_errors
 
 __all__ = ["diagnose"]
 
@@ -11,7 +11,8 @@ __all__ = ["diagnose"]
 def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     """Check a fitted model on bursts: those it was fitted to, or others from the same instrument.
 
-    The checks are those of ``model.diagnostics_``, with values for all of these bursts.
+    The checks are those of ``model.diagnostics_``, with values for all of these bursts but those that a fit would leave
+    out (`max_strays`).
 
     Parameters
     ----------
@@ -40,4 +41,10 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     ()
     """
     seen = read_like(model, bursts)
-    return judge(seen.encoder, seen.statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
+    kept = seen.without_strays()
+    judged = judge(kept.encoder, kept.statistics, model.burst_std_, decoder=kept.decoder, bursts=kept.bursts)
+    if not seen.strays:
+        return judged
+    lost, means, embedding = list(seen.strays), seen.statistics.means, seen.embed()
+    errors = round_trip_errors(seen.decoder, means[lost], embedding[lost], data_size(kept.statistics.means))
+    return judged.among(seen.sound, seen.strays, seen.statistics.ids, errors)

@@ -113,7 +113,7 @@ def shuffle_test(
     True
     """
     check_count("n_shuffles", n_shuffles)
-    statistics = read_like(model, bursts).statistics
+    statistics = read_like(model, bursts).without_strays().statistics
     random = check_random_state(random_state)
     losses = [_loss(model, statistics)]
     losses += [_loss(model, _shuffled(statistics, random)) for _ in range(n_shuffles)]

@@ -20,6 +20,7 @@ def refit(model: LOCA, statistics: BurstStatistics, **changes: Any) -> LOCA:
         measurement_noise=None,
         intrinsic_dim=None,
         feature_scale=None,  # the statistics are in the units of the model already
+        max_strays=0.0,  # and have no strays
         verbose=0,
         callbacks=(),
         solver="fast",

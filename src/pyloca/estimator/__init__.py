@@ -6,6 +6,7 @@ from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, Prepared, Reading, prepare, read_like, refuse_unfit
 from pyloca.estimator._rescale import burst_rows
+from pyloca.estimator._sound import training_embedding
 
 __all__ = [
     "LOCA",
@@ -20,4 +21,5 @@ __all__ = [
     "prepare",
     "read_like",
     "refuse_unfit",
+    "training_embedding",
 ]

@@ -75,7 +75,8 @@ def compare_components(
     ds = sorted(models)
     fitted = dict(zip(ds, Parallel(n_jobs=n_jobs)(delayed(_fit)(models[d], data) for d in ds), strict=True))
     held_out = fitted[ds[0]].validation_indices_
-    rows = held_out if len(held_out) else np.arange(len(counts))
+    losses = fitted[ds[0]].diagnostics_.losses
+    rows = held_out if len(held_out) else np.flatnonzero(~np.isnan(losses))  # nan: left out of the training
     k = fitted[ds[0]].intrinsic_dim_
     losses = np.stack([fitted[d].diagnostics_.losses[rows] for d in ds])  # (n, held out)
     enough, means, errors = enough_components(losses, counts[rows], k)

@@ -24,8 +24,9 @@ from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, holds_bursts, inner, means_like, prepare, read_like, refuse_unfit
+from pyloca.estimator._reading import Data, holds_bursts, inner, means_like, noise_of, prepare, read_like, refuse_unfit
 from pyloca.estimator._rescale import rescaled
+from pyloca.estimator._sound import training_embedding, with_strays
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
@@ -72,9 +73,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         found does. "auto" takes the spread of each feature when features are of different kinds (different units, a
         table of named sensors, or spreads that differ more than those of one kind do), and otherwise leaves them alone,
         as is right for the pixels of an image. None leaves them alone.
-    measurement_noise : float or "estimate", optional
-        Standard deviation of isotropic instrument noise, removed from the burst covariances. "estimate" computes it
-        from the variance outside the k leading directions. Used by the fast solver.
+    measurement_noise : float, array or "estimate", optional
+        Noise of the instrument, which bursts contain beside the perturbation: a number, (D,) or (N, D) for standard
+        deviations, (D, D) or (N, D, D) for covariances (per sensor, or per burst and sensor). "estimate" finds the
+        noise of each sensor, correlations between sensors and changes from place to place from what lies off the
+        tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. Used by the fast solver.
+    max_strays : float, default=0.01
+        Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
+        stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are
+        named in `strays_`, have coordinates, and a trust of 0. More of them are refused; 0 refuses all.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
@@ -97,6 +104,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Embedding of the burst means, in the order of `burst_ids_`.
     burst_ids_ : (N,) array
         Ids of the bursts; their numbers when they have no ids.
+    strays_ : dict
+        Bursts that were left out of the training, by id, each with the reason.
     encoder_, decoder_ : torch.nn.Module
         Measurements to coordinates and back, both in the user's units.
     burst_std_ : float
@@ -146,7 +155,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         activation: str = "tanh",
         decoder_activation: str | None = None,
         feature_scale: str | ArrayLike | None = "auto",
-        measurement_noise: float | str | None = None,
+        measurement_noise: float | ArrayLike | str | None = None,
+        max_strays: float = 0.01,
         validation_fraction: float = 0.1,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -166,6 +176,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.decoder_activation = decoder_activation
         self.feature_scale = feature_scale
         self.measurement_noise = measurement_noise
+        self.max_strays = max_strays
         self.validation_fraction = validation_fraction
         self.tol = tol
         self.max_iter = max_iter
@@ -175,13 +186,20 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
 
     # Not metadata to route: these are options of a call.
-    __metadata_request__fit = {"checkpoint": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__fit = {"checkpoint": UNUSED, "static": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__transform = {"return_trust": UNUSED}  # noqa: RUF012
     __metadata_request__inverse_transform = {"Z": UNUSED}  # noqa: RUF012
 
     # -- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Data, y: None = None, *, checkpoint: str | os.PathLike[str] | None = None) -> LOCA:
+    def fit(
+        self,
+        X: Data,
+        y: None = None,
+        *,
+        static: Data | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> LOCA:
         """Fit encoder and decoder to bursts.
 
         Parameters
@@ -190,6 +208,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The bursts, or a file of them.
         y : None
             Ignored; there for scikit-learn.
+        static : bursts in any form that `X` has, optional
+            Taken by the same instrument while nothing was perturbed: their spread is the measurement noise. Take them
+            at several places if the noise may differ from place to place. Replaces `measurement_noise`.
         checkpoint : path, optional
             Keep the state of the training in this file. If the file exists, the fit resumes from it; it raises if the
             file was written for other data or settings (`max_iter` may grow). Needs an integer `random_state`. Delete
@@ -221,7 +242,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
         2
         """
-        fitted = self._fit(X, checkpoint)
+        fitted = self._fit(X, checkpoint, static)
         # All at once: an interrupted fit leaves the estimator as it was.
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -254,11 +275,11 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X).embedding_
 
-    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any]:
+    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None, static: Data | None = None) -> dict[str, Any]:
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
-        ready = prepare(self, X)
+        ready = prepare(self, X, static)
         bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
         refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
@@ -270,7 +291,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        return fitted | {"burst_std_known_": known is not None}
+        return with_strays(fitted, ready) | {"burst_std_known_": known is not None, "noise_": noise_of(ready)}
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -284,8 +305,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
         k = statistics.intrinsic_dim
         same = {"burst_std": burst_std, "intrinsic_dim": k, "verbose": 0, "callbacks": ()}
-        # noise and scale have already been removed from the statistics
-        same |= {"measurement_noise": None, "feature_scale": None}
+        # noise, scale and strays have already been removed from the statistics
+        same |= {"measurement_noise": None, "feature_scale": None, "max_strays": 0.0}
         settings = self.get_params(deep=False) | same
         if not is_integer(self.random_state, 0):  # candidates are compared on the same held-out bursts
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -341,8 +362,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
             return embedded
-        training = np.delete(self.embedding_, self.validation_indices_, axis=0)
-        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training)
+        trust = self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
+        return embedded, trust
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Apply the encoder, point by point.
@@ -474,6 +495,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Data, y: None = None) -> float:
         """Return minus the mean whitening loss tr G − log det G − k: higher is better, 0 is perfect.
 
+        Bursts that a fit would leave out do not count (`max_strays`).
+
         One component more than needed often scores a little better, so a grid search over `n_components` takes
         too many; `pyloca.selection.select_n_components` and ``LOCA("auto")`` ask whether the gain is more than chance.
 
@@ -500,7 +523,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> -1 < model.score(data.bursts[150:]) < 0
         True
         """
-        seen = read_like(self, X)
+        seen = read_like(self, X).without_strays()
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
@@ -584,7 +607,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # -- looking at it ------------------------------------------------------------------------------------------
 
     def plot(self, color: str | int | ArrayLike | None = None) -> Figure:
-        """Draw the embedding.
+        """Draw the embedding. Bursts that were left out of the training (`strays_`) are not drawn.
 
         Parameters
         ----------

@@ -71,19 +71,28 @@ def fitted_html(model: Any) -> str:
         "σ": [f"{model.burst_std_:.4g} ({given})"],
         "training": [f"{model.n_iter_:,} iterations, {'converged' if model.converged_ else 'did not converge'}"],
     }
+    if checked.strays:
+        rows["left out"] = [checked.left_out()]
     for name, text in checked.verdict():
         rows.setdefault(name, []).append(text)
-    suspect = np.isin(np.arange(n), checked.suspects)
+    drawn = _drawn(model)
+    suspect = np.isin(drawn, checked.suspects)
     axes = "z0 to the right, z1 up" if d > 1 else "z0 to the right"
-    label = f"Embedding of {n} bursts, {axes}" + ("; suspect bursts in orange" if suspect.any() else "")
-    return html_card(repr(model), rows, dots_svg(model.embedding_, suspect, label))
+    label = f"Embedding of {len(drawn)} bursts, {axes}" + ("; suspect bursts in orange" if suspect.any() else "")
+    return html_card(repr(model), rows, dots_svg(model.embedding_[drawn], suspect, label))
+
+
+def _drawn(model: Any) -> NDArray[np.int64]:
+    """Positions of the bursts in a picture: one that was left out may be embedded anywhere, far from all others."""
+    return np.delete(np.arange(len(model.embedding_)), [stray.burst for stray in model.diagnostics_.strays])
 
 
 def plot_embedding(model: Any, color: str | int | ArrayLike | None) -> Figure:
     """Draw the embedding of a fitted model, coloured as `LOCA.plot` says."""
     from pyloca.plots import plot_map
 
-    Z = model.embedding_
+    drawn = _drawn(model)
+    n, Z = len(model.embedding_), model.embedding_[drawn]
     if color is None:
         return plot_map(Z)
     if isinstance(color, str) and color in MAPS:
@@ -93,17 +102,17 @@ def plot_embedding(model: Any, color: str | int | ArrayLike | None) -> Figure:
             raise ValueError(
                 f'this model has no map for color="{color}": its file was written by an earlier version. Fit again.'
             )
-        return plot_map(Z, values, label, log=log)
+        return plot_map(Z, values[drawn], label, log=log)
     if isinstance(color, str) or np.ndim(color) == 0:
         feature = _feature(model, color)
         return plot_map(Z, model.decode(Z)[:, feature], f"{feature_label(model, feature)} (decoded)")
     values = np.asarray(color)
-    if values.dtype.kind not in "fiub" or values.shape != (len(Z),):
+    if values.dtype.kind not in "fiub" or values.shape != (n,):
         raise ValueError(
-            f"color is an array of dtype {values.dtype} and shape {values.shape}; expected {len(Z)} numbers, one per "
+            f"color is an array of dtype {values.dtype} and shape {values.shape}; expected {n} numbers, one per "
             "burst of the fit."
         )
-    return plot_map(Z, values.astype(np.float64), str(getattr(color, "name", None) or "color"))
+    return plot_map(Z, values[drawn].astype(np.float64), str(getattr(color, "name", None) or "color"))
 
 
 def _points(model: Any) -> str:

@@ -65,9 +65,13 @@ def check_parameters(p: Any) -> None:
         if not isinstance(value, str) or value not in ACTIVATIONS:
             refuse(name, f"one of {', '.join(sorted(ACTIVATIONS))}")
     _check_scale(p.feature_scale)
-    noise = p.measurement_noise
-    if noise is not None and noise != "estimate" and not is_positive(noise) and noise != 0:
-        refuse("measurement_noise", 'None, "estimate" or a number ≥ 0')
+    noise = p.measurement_noise  # arrays are checked against the data
+    if isinstance(noise, (str, bool)) and noise != "estimate":
+        refuse("measurement_noise", 'None, "estimate", a number ≥ 0 or an array of these')
+    if np.ndim(noise) == 0 and isinstance(noise, Real) and not (is_positive(noise) or noise == 0):
+        refuse("measurement_noise", 'None, "estimate", a number ≥ 0 or an array of these')
+    if not isinstance(p.max_strays, Real) or isinstance(p.max_strays, bool) or not 0 <= float(p.max_strays) < 0.5:
+        refuse("max_strays", "a part of the bursts in [0, 0.5)")
     if isinstance(p.callbacks, str) or not hasattr(p.callbacks, "__iter__"):
         raise ValueError(f"callbacks must be a sequence of functions; got {p.callbacks!r}. Pass [function].")
     for name in ("encoder", "decoder"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,18 @@ from torch import nn
 from pyloca.bursts import Bursts, as_bursts, open_bursts, split_indices
 from pyloca.errors import BurstError
 from pyloca.findings import no_displacement
-from pyloca.geometry import BurstStatistics, burst_means, connected_graph, feature_scale, sample_rows
+from pyloca.geometry import (
+    BurstStatistics,
+    Noise,
+    as_noise,
+    burst_means,
+    connected_graph,
+    feature_scale,
+    find_strays,
+    sample_rows,
+)
 from pyloca.networks import Standardized, apply_rows
-from pyloca.thresholds import CONNECTED
+from pyloca.thresholds import CONNECTED, MIN_BURSTS
 
 __all__ = [
     "Data",
@@ -29,6 +38,7 @@ __all__ = [
     "holds_bursts",
     "inner",
     "means_like",
+    "noise_of",
     "prepare",
     "read",
     "read_like",
@@ -52,6 +62,8 @@ class Reading:
     encoder, decoder : torch.nn.Module
         The networks of the model, for measurements in these units.
     n_components : int
+    strays : dict of int to str
+        Positions of the bursts that a fit would leave out, and why. Their statistics may have no tangents.
     """
 
     bursts: Bursts | None
@@ -59,6 +71,24 @@ class Reading:
     encoder: nn.Module
     decoder: nn.Module
     n_components: int
+    strays: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> NDArray[np.int64]:
+        """Positions of the bursts that are not strays."""
+        return np.delete(np.arange(len(self.statistics)), list(self.strays))
+
+    def without_strays(self) -> Reading:
+        """Leave out the strays.
+
+        Returns
+        -------
+        Reading
+        """
+        if not self.strays:
+            return self
+        bursts = None if self.bursts is None else self.bursts[self.sound]
+        return replace(self, bursts=bursts, statistics=self.statistics[self.sound], strays={})
 
     def embed(self) -> Array:
         """Embed the burst means.
@@ -90,24 +120,17 @@ def holds_bursts(X: Any) -> bool:
     return getattr(X, "ndim", None) == 3
 
 
-def choose_scale(
-    asked: str | ArrayLike | None, data: Bursts | BurstStatistics, measurement_noise: Any
-) -> NDArray[np.float64] | None:
-    """Choose the divisor of each feature, (D,); None leaves the features alone.
-
-    A noise level given as one number refers to the units of the measurements, so "auto" then keeps these units.
-    """
+def choose_scale(asked: str | ArrayLike | None, data: Bursts | BurstStatistics) -> NDArray[np.float64] | None:
+    """Choose the divisor of each feature, (D,); None leaves the features alone."""
     if asked is None:
         return None
     if isinstance(asked, str):
-        return feature_scale(data) if measurement_noise in (None, "estimate") else None
+        return feature_scale(data)
     scale = np.asarray(asked, dtype=np.float64)
     if scale.shape != (data.n_features,):
         raise ValueError(
             f"feature_scale has shape {scale.shape}; expected ({data.n_features},), one number per feature."
         )
-    if measurement_noise not in (None, "estimate") and not np.all(scale == scale[0]):
-        raise ValueError("measurement_noise as one number needs features in one unit; leave feature_scale out.")
     return None if np.all(scale == 1) else scale
 
 
@@ -116,18 +139,27 @@ def read(
     scale: Array | None,
     *,
     intrinsic_dim: int | None,
-    measurement_noise: float | str | None,
+    measurement_noise: Noise | str | None,
+    static: Bursts | None = None,
     **options: Any,
 ) -> tuple[Bursts | None, BurstStatistics]:
-    """Return raw bursts (None if only statistics were given) and their statistics, in units of `scale`."""
+    """Return raw bursts (None if only statistics were given) and their statistics, in units of `scale`.
+
+    The noise is in the units of `data`.
+    """
+    noise = measurement_noise.scaled(scale) if isinstance(measurement_noise, Noise) else measurement_noise
     if isinstance(data, BurstStatistics):
         if intrinsic_dim is not None and intrinsic_dim != data.intrinsic_dim:
             raise BurstError(
                 f"the BurstStatistics have k = {data.intrinsic_dim} tangents per burst; k = {intrinsic_dim} is needed."
             )
-        return None, data.scaled(scale).without_noise(measurement_noise)
+        if static is not None:
+            raise BurstError("static bursts tell the noise of raw bursts; BurstStatistics were given.")
+        return None, data.scaled(scale).without_noise(noise)  # which has refused what cannot be used
     bursts = data if scale is None else data.scaled(scale)
-    return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, measurement_noise=measurement_noise, **options)
+    still = static if static is None or scale is None else static.scaled(scale)
+    options |= {"measurement_noise": noise, "static": still}
+    return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, **options)
 
 
 @dataclass(frozen=True)
@@ -144,15 +176,29 @@ class Prepared:
         Divisor of each feature.
     burst_std : float or None
         σ if it is known, by the model or the bursts.
+    source : Bursts or BurstStatistics
+        All bursts as they came; the above are of the sound ones, exactly as if there had been no others.
+    rows : (n,) array of int
+        Positions of the sound bursts among all.
+    strays : dict of int to str
+        Positions of the others, and why they are left out.
     """
 
     bursts: Bursts | None
     statistics: BurstStatistics
     scale: Array | None
     burst_std: float | None
+    source: Bursts | BurstStatistics
+    rows: NDArray[np.int64]
+    strays: dict[int, str]
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of all bursts."""
+        return self.source.ids
 
 
-def prepare(model: Any, data: Data) -> Prepared:
+def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     """Read bursts as ``model.fit`` does: the one way from data to statistics, for fits and for a look before them.
 
     Parameters
@@ -160,6 +206,8 @@ def prepare(model: Any, data: Data) -> Prepared:
     model : LOCA
         Only its parameters are used.
     data : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
+    static : bursts in any form, optional
+        Taken while nothing was perturbed: they tell the measurement noise.
 
     Returns
     -------
@@ -180,21 +228,57 @@ def prepare(model: Any, data: Data) -> Prepared:
     2
     """
     source = as_source(data)
-    scale = choose_scale(model.feature_scale, source, model.measurement_noise)
-    most = (
-        {} if isinstance(source, BurstStatistics) or model.n_components == "auto" else {"max_dim": model.n_components}
-    )
+    options: dict[str, Any] = {
+        "intrinsic_dim": model.intrinsic_dim,
+        "measurement_noise": _noise(model.measurement_noise, source),
+        "static": None if static is None else _raw(static),
+    }
+    if model.n_components != "auto" and not isinstance(source, BurstStatistics):
+        options["max_dim"] = model.n_components
+    scale = choose_scale(model.feature_scale, source)
     try:
-        bursts, statistics = read(
-            source, scale, intrinsic_dim=model.intrinsic_dim, measurement_noise=model.measurement_noise, **most
-        )
+        bursts, statistics = read(source, scale, max_strays=model.max_strays, **options)
+        strays = find_strays(statistics, model.max_strays)
+        rows = np.delete(np.arange(len(source)), list(strays))
+        if strays:
+            if len(rows) < MIN_BURSTS:
+                raise BurstError(
+                    f"{len(rows)} bursts are left without {len(strays)} that cannot be used "
+                    f"({statistics.listed(list(strays))}); at least {MIN_BURSTS} are needed. Measure more."
+                )
+            # Again from the beginning: a burst far away also spoils the scales of the features.
+            scale = choose_scale(model.feature_scale, source[rows])
+            bursts, statistics = read(source[rows], scale, **options)
     except BurstError as error:
         still = None if isinstance(source, BurstStatistics) else no_displacement(source)
         if still is not None:  # a cause of which the error tells only a symptom
             raise BurstError(still.message) from error
         raise
     known = model.burst_std if model.burst_std is not None or bursts is None else bursts.burst_std
-    return Prepared(bursts, statistics, scale, known)
+    return Prepared(bursts, statistics, scale, known, source, rows, strays)
+
+
+def _raw(static: Data) -> Bursts:
+    source = as_source(static)
+    if isinstance(source, BurstStatistics):
+        raise BurstError("static must be raw bursts, whose points tell the noise; BurstStatistics were given.")
+    return source
+
+
+def noise_of(ready: Prepared) -> Noise | None:
+    """Return the noise that was taken into account, in the units of the measurements."""
+    noise = ready.statistics.instrument
+    return noise if noise is None or ready.scale is None else noise.scaled(1 / ready.scale)
+
+
+def _noise(asked: Any, source: Bursts | BurstStatistics) -> Any:
+    """Put noise that was given into one form, in the units of the measurements; leave None and "estimate" alone."""
+    if asked is None or (isinstance(asked, str) and asked == "estimate") or isinstance(asked, Noise):
+        return asked
+    noise = as_noise(asked, len(source), source.n_features, source.feature_names)
+    if len(noise.levels) == 1:
+        return noise
+    return noise.placed(source.means if isinstance(source, BurstStatistics) else burst_means(source))
 
 
 def refuse_unfit(model: Any, statistics: BurstStatistics) -> None:
@@ -276,10 +360,12 @@ def read_like(model: Any, data: Data) -> Reading:
         source,
         divisors(model),
         intrinsic_dim=model.intrinsic_dim_,
-        measurement_noise=model.measurement_noise,
-        **({} if isinstance(source, BurstStatistics) else {"min_bursts": 1}),
+        measurement_noise=model.noise_,
+        max_strays=model.max_strays,
+        min_bursts=1,
     )
-    return Reading(bursts, statistics, inner(model, "encoder"), inner(model, "decoder"), model.n_components_)
+    networks = inner(model, "encoder"), inner(model, "decoder")
+    return Reading(bursts, statistics, *networks, model.n_components_, find_strays(statistics, model.max_strays))
 
 
 def means_like(model: Any, data: Data) -> Array:

@@ -2,10 +2,10 @@
 
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
-from pyloca.findings._diagnostics import Diagnostics, Finding
+from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._gaps import Gap, largest_gap
-from pyloca.findings._judgement import judge, round_trip_errors
+from pyloca.findings._judgement import data_size, judge, round_trip_errors
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._rescaling import Rescaling
 from pyloca.findings._trust import TrustScale
@@ -18,8 +18,10 @@ __all__ = [
     "Gap",
     "Neighborhood",
     "Rescaling",
+    "Stray",
     "TrustScale",
     "as_large_as_the_data",
+    "data_size",
     "find_causes",
     "judge",
     "largest_gap",

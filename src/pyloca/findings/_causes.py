@@ -184,7 +184,7 @@ def _noise(fit: Fit) -> Finding | None:
 
 def _bent(fit: Fit) -> Finding | None:
     """Check whether encoded points of a burst vary differently from its pushed tangents."""
-    if fit.bursts is None or fit.statistics.noise_variance > 0:  # the points still contain the noise
+    if fit.bursts is None or fit.statistics.noise is not None:  # the points still contain the noise
         return None
     probe = sample_rows(len(fit.bursts), RECHECKED)
     changes = np.empty(len(probe))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from pyloca.thresholds import FEW, SPARSE, SUSPECT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Diagnostics", "Finding"]
+__all__ = ["Diagnostics", "Finding", "Stray"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,21 @@ class Finding:
     bursts: tuple[int, ...] = ()
 
 
+class Stray(NamedTuple):
+    """A burst that was left out of the training.
+
+    Attributes
+    ----------
+    burst : int
+        Its position in the data.
+    reason : str
+        Why, such as "has no spread: its points are identical, to rounding".
+    """
+
+    burst: int
+    reason: str
+
+
 @dataclass(frozen=True)
 class Diagnostics:
     """Whitening of bursts that the training did not see (of all, when none were held out), and what it means.
@@ -74,9 +90,12 @@ class Diagnostics:
         (d > k or d > 3).
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
-        of its longest stretch to its shortest, its round-trip error, and the trust in its mean.
+        of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
+        nan and the trust is 0 for bursts that were left out.
     ids : (N,) array
         Ids of the bursts.
+    strays : tuple of Stray
+        Bursts that were left out of the training.
 
     Examples
     --------
@@ -100,6 +119,7 @@ class Diagnostics:
     errors: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     trust: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     ids: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    strays: tuple[Stray, ...] = ()
 
     ARRAYS = ("losses", "p_values", "conditions", "errors", "trust")
 
@@ -130,6 +150,44 @@ class Diagnostics:
         """
         return replace(self, findings=(*self.findings, finding))
 
+    def among(
+        self, rows: NDArray[np.int64], strays: Mapping[int, str], ids: NDArray[Any], errors: Array
+    ) -> Diagnostics:
+        """Lay out the judgement of some bursts over all, of which the others were left out.
+
+        Parameters
+        ----------
+        rows : (n,) array of int
+            Positions of the bursts that were judged.
+        strays : mapping of int to str
+            Positions of the others, and why they were left out.
+        ids : (N,) array
+            Ids of all bursts.
+        errors : (N − n,) array
+            Round-trip errors of the strays.
+
+        Returns
+        -------
+        Diagnostics
+
+        Examples
+        --------
+        >>> judged = Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0), losses=np.array([0.1, 0.2]))
+        >>> judged.among(np.array([0, 2]), {1: "has 1 point"}, np.arange(3), np.array([5.0])).losses
+        array([0.1, nan, 0.2])
+        """
+        lost = np.array(list(strays), dtype=np.int64)
+        missing: dict[str, Any] = dict.fromkeys(("losses", "p_values", "conditions"), np.nan)
+        missing |= {"errors": errors, "trust": 0.0}
+        maps: dict[str, Any] = {}
+        for name, value in missing.items():
+            if len(getattr(self, name)):
+                maps[name] = np.empty(len(ids))
+                maps[name][rows], maps[name][lost] = getattr(self, name), value
+        findings = tuple(replace(f, bursts=tuple(int(rows[i]) for i in f.bursts)) for f in self.findings)
+        told = tuple(Stray(int(row), why) for row, why in strays.items())
+        return replace(self, findings=findings, strays=told, ids=ids, **maps)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays, ready for JSON.
 
@@ -139,7 +197,11 @@ class Diagnostics:
         """
         facts = {name: value for name, value in vars(self).items() if name not in (*self.ARRAYS, "ids")}
         gap = None if self.gap is None else vars(self.gap)
-        return facts | {"findings": [vars(finding) for finding in self.findings], "gap": gap}
+        return facts | {
+            "findings": [vars(finding) for finding in self.findings],
+            "gap": gap,
+            "strays": [stray._asdict() for stray in self.strays],
+        }
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any], **arrays: Array) -> Diagnostics:
@@ -166,6 +228,7 @@ class Diagnostics:
         lists |= {name: None if pair is None else tuple(pair) for name, pair in pairs.items()}
         lists |= {
             "findings": findings,
+            "strays": tuple(Stray(int(s["burst"]), str(s["reason"])) for s in facts.get("strays", ())),
             "gap": None if gap is None else Gap(tuple(gap["centre"]), gap["radius"], gap["spacing"]),
         }
         return cls(**(facts | lists | arrays))
@@ -191,12 +254,14 @@ class Diagnostics:
             facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))
         if self.gap is not None:
             facts.append(("largest gap", str(self.gap)))
+        if self.strays:
+            facts.append(("left out", self.left_out()))
         if len(self.p_values):
             worst = ", ".join(str(i) for i in self._called(self.suspects[:5]))
             facts.append(
                 (
                     "suspect bursts",
-                    f"{len(self.suspects)} of {len(self.p_values)} that sampling does not explain"
+                    f"{len(self.suspects)} of {len(self.p_values) - len(self.strays)} that sampling does not explain"
                     + (f" (worst: {worst})" if worst else ""),
                 )
             )
@@ -205,6 +270,32 @@ class Diagnostics:
             facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
         facts += self.verdict()
         return [*facts, ("note", UNKNOWABLE)]
+
+    def left_out(self, most: int = 5) -> str:
+        """Name the bursts that were left out of the training, and why.
+
+        Parameters
+        ----------
+        most : int, default=5
+            Further ones are only counted.
+
+        Returns
+        -------
+        str
+            "" if there are none.
+
+        Examples
+        --------
+        >>> Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0), losses=np.zeros(60), strays=(Stray(7, "has 1 point"),)).left_out()
+        '1 of 60 bursts is not used: 7 (has 1 point)'
+        """
+        if not self.strays:
+            return ""
+        named = zip(self._called(np.array([stray.burst for stray in self.strays[:most]])), self.strays, strict=False)
+        more = f" and {len(self.strays) - most} more" if len(self.strays) > most else ""
+        verb = "is" if len(self.strays) == 1 else "are"
+        listed = "; ".join(f"{name!r} ({stray.reason})" for name, stray in named)
+        return f"{len(self.strays)} of {len(self.losses)} bursts {verb} not used: {listed}{more}"
 
     def verdict(self) -> list[tuple[str, str]]:
         """Return the findings, or a statement that there are none, as pairs (name, sentence).
@@ -222,13 +313,14 @@ class Diagnostics:
             return [("WARNING", finding.message) for finding in self.findings]
         but = ", but look at the suspect bursts" if len(self.suspects) else ""
         facts = [("verdict", f"no fault found{but}")]
-        if 0 < len(self.losses) < SPARSE:
+        n = len(self.losses) - len(self.strays)
+        if 0 < n < SPARSE:
             what = "shuffled bursts and crossing sheets"
-            what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what
+            what = f"folds, outliers, uneven sizes, {what}" if n < FEW else what
             facts.append(
                 (
                     "not checked",
-                    f"{len(self.losses)} bursts are too few to compare neighbours, which would show {what}",
+                    f"{n} bursts are too few to compare neighbours, which would show {what}",
                 )
             )
         return facts
@@ -263,10 +355,11 @@ class Diagnostics:
             )
         from pyloca.plots import plot_diagnostics
 
+        sound = np.delete(np.arange(len(self.losses)), [stray.burst for stray in self.strays])
         return plot_diagnostics(
-            self.losses,
-            self.errors,
-            suspect=self.p_values < SUSPECT,
+            self.losses[sound],
+            self.errors[sound],
+            suspect=self.p_values[sound] < SUSPECT,
             sampling_floor=self.sampling_floor,
             stretch=self.stretch,
             sampling_stretch=self.sampling_stretch,

@@ -14,7 +14,7 @@ from pyloca.findings._gaps import largest_gap
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import apply_rows
 
-__all__ = ["judge", "round_trip_errors"]
+__all__ = ["data_size", "judge", "round_trip_errors"]
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def judge(
     )
 
 
-def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Array:
+def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array, size: float | None = None) -> Array:
     """Compute ‖γ(ρ(μ_i)) − μ_i‖ as a fraction of the data's size (root mean square distance from its centre).
 
     Parameters
@@ -87,10 +87,26 @@ def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array) -> Arr
         μ.
     embedding : (N, d) array
         ρ(μ).
+    size : float, optional
+        The data's size; None: that of these means.
 
     Returns
     -------
     (N,) array
     """
-    size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
-    return np.asarray(np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1) / size)
+    errors = np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1)
+    return np.asarray(errors / (data_size(means) if size is None else size))
+
+
+def data_size(means: Array) -> float:
+    """Compute the root mean square distance of burst means from their centre; 1 if they all coincide.
+
+    Parameters
+    ----------
+    means : (N, D) array
+
+    Returns
+    -------
+    float
+    """
+    return float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0

@@ -1,6 +1,7 @@
 """Local geometry of bursts (mean, tangents, count, noise) and the graph of neighbouring bursts."""
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
+from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._spectra import (
@@ -10,16 +11,20 @@ from pyloca.geometry._spectra import (
     noise_from_spectra,
 )
 from pyloca.geometry._statistics import BurstStatistics, burst_means
+from pyloca.geometry._strays import find_strays
 
 __all__ = [
     "BurstGraph",
     "BurstSpectra",
     "BurstStatistics",
     "JointMahalanobis",
+    "Noise",
+    "as_noise",
     "burst_means",
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_strays",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
     "noise_from_spectra",

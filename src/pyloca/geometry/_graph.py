@@ -14,7 +14,14 @@ from pyloca.errors import BurstError
 from pyloca.geometry._statistics import BurstStatistics
 from pyloca.thresholds import BRIDGE, CURVE_NEIGHBORS, REACH
 
-__all__ = ["BurstGraph", "JointMahalanobis", "connected_graph", "mahalanobis_graph", "refuse_pieces"]
+__all__ = [
+    "BurstGraph",
+    "JointMahalanobis",
+    "connected_graph",
+    "mahalanobis_graph",
+    "refuse_pieces",
+    "relative_lengths",
+]
 
 # Entries of one slab of the N × N distance matrix that are held at a time: 2 MB in float64 stay in the cache.
 SLAB = 1 << 18
@@ -108,6 +115,21 @@ class JointMahalanobis:
         (b, N) array
         """
         return self._between(self._points[rows], self._basis[rows], self._precision[rows])
+
+    def squared_to(self, others: BurstStatistics) -> NDArray[np.float64]:
+        """Return squared distances from other bursts to all.
+
+        Parameters
+        ----------
+        others : BurstStatistics
+            Of b bursts.
+
+        Returns
+        -------
+        (b, N) array
+        """
+        basis, scale = others.frames()
+        return self._between(others.means - self.centre, basis, 1 / np.square(scale))
 
     def squared_from(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return squared distances from points to all bursts.
@@ -279,19 +301,44 @@ def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, wha
     sizes = np.bincount(piece)
     order = np.argsort(-sizes)
     listed = "; ".join(f"{sizes[p]} {what} such as {names[int(np.argmax(piece == p))]!r}" for p in order[:4])
-    strays = "Remove small pieces, which are outliers; otherwise fit" if sizes.min() < 10 else "Fit"
+    small = "Remove small pieces, which are outliers, or let LOCA leave them out (max_strays); otherwise fit"
+    strays = small if sizes.min() < 10 else "Fit"
     raise BurstError(
         f"the {what} fall into {n_pieces} pieces that do not touch ({listed}{' …' if n_pieces > 4 else ''}). Their "
         f"distance from each other cannot be known. {strays} each piece alone, or measure {what} between them."
     )
 
 
-def _without_bridges(graph: BurstGraph) -> BurstGraph:
+def relative_lengths(graph: BurstGraph) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute how long edges are beside those around them.
+
+    Parameters
+    ----------
+    graph : BurstGraph
+
+    Returns
+    -------
+    relative : (E,) array
+        Length of each edge over the reach of its ends, whichever is less.
+    reach : (N,) array
+        Distance from each burst to its tenth neighbour in the graph.
+
+    Examples
+    --------
+    >>> graph = BurstGraph(3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 5.0]))
+    >>> relative_lengths(graph)[0].tolist()
+    [1.0, 1.0]
+    """
     ends, lengths = np.r_[graph.heads, graph.tails], np.r_[graph.lengths, graph.lengths]
     order = np.lexsort((lengths, ends))
     first = np.searchsorted(ends[order], np.arange(graph.n_nodes))
     degree = np.bincount(ends, minlength=graph.n_nodes)
-    reach = lengths[order][first + np.minimum(REACH, degree) - 1]  # (N,) distance to the tenth neighbour
+    reach = lengths[order][first + np.minimum(REACH, degree) - 1]
     # The lesser of both ends: a stray burst has only far neighbours, but they have near ones.
-    keep = graph.lengths <= BRIDGE * np.minimum(reach[graph.heads], reach[graph.tails])
+    lesser = np.minimum(reach[graph.heads], reach[graph.tails])
+    return graph.lengths / np.maximum(lesser, np.finfo(float).tiny), reach
+
+
+def _without_bridges(graph: BurstGraph) -> BurstGraph:
+    keep = relative_lengths(graph)[0] <= BRIDGE
     return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyloca.geometry._noise import Whitener
 
-__all__ = ["Local", "look", "split_noise"]
+__all__ = ["Local", "look", "nothing", "split_noise"]
 
 Array = NDArray[np.float64]
 
@@ -88,6 +88,23 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
         return Local(means, tangents, _excess(whitener, rest, k, m, dim), counts, total, noise)
     rows, singular, rest = _leading(centred, k)
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
+
+
+def nothing(block: Array, k: int) -> Local:
+    """Return the local pictures of bursts that have too few points for k tangents: means only.
+
+    Parameters
+    ----------
+    block : (b, M, D) array
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    Local
+    """
+    n, m, dim = block.shape
+    return Local(block.mean(axis=1), np.zeros((n, k, dim)), np.zeros(n), np.full(n, float(m)), *_no_noise(n, k))
 
 
 def _no_noise(n: int, k: int) -> tuple[Array, Array]:

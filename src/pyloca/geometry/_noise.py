@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from pyloca.errors import BurstError
 
-__all__ = ["FLOOR", "Noise", "Whitener", "as_noise"]
+__all__ = ["FLOOR", "Noise", "Whitener", "as_noise", "refuse_hidden"]
 
 Array = NDArray[np.float64]
 
@@ -122,8 +122,8 @@ class Noise:
         """
         noise = self.at(means)
         if not self.full:
-            return Whitener(np.sqrt(noise + floor), noise)
-        return Whitener(np.linalg.cholesky(noise + np.diag(floor)), noise)
+            return Whitener(np.asarray(np.sqrt(noise + floor)), noise)
+        return Whitener(np.asarray(np.linalg.cholesky(noise + np.diag(floor)), dtype=np.float64), noise)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from pyloca.errors import BurstError
 from pyloca.thresholds import MIN_BURSTS
 
 __all__ = [
+    "allowed_strays",
     "as_counts",
     "as_finite",
     "check_k",
     "labels_of",
+    "may_be_left_out",
     "refuse_bad_values",
     "refuse_few",
     "refuse_short",
@@ -26,15 +28,29 @@ __all__ = [
 LARGEST = 1e100  # of a value that can be squared and summed
 
 
-def refuse_short(bursts: Bursts, k: int) -> None:
-    """Refuse bursts of too few points for k tangents."""
+def allowed_strays(n: int, max_strays: float) -> int:
+    """Count how many of n bursts may be left out: the given part, and one more, so that small sets may have a stray."""
+    return int(max_strays * n) + 1 if max_strays > 0 else 0
+
+
+def may_be_left_out(allowed: int, max_strays: float) -> str:
+    """Say how many bursts may be left out; "" if none."""
+    return f"At most {allowed} may be left out (max_strays = {max_strays:g}; raise it to leave out more)." * (
+        allowed > 0
+    )
+
+
+def refuse_short(bursts: Bursts, k: int, max_strays: float = 0.0) -> None:
+    """Refuse bursts of too few points for k tangents, if they are more than may be left out."""
     counts = bursts.counts
     short = np.flatnonzero(counts < k + 1)
-    if len(short):
+    allowed = allowed_strays(len(counts), max_strays)
+    if len(short) > allowed:
         i = short[0]
         raise BurstError(
             f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
-            f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
+            f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}. "
+            f"{may_be_left_out(allowed, max_strays)}".rstrip()
         )
 
 

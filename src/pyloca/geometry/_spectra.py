@@ -265,7 +265,7 @@ def noise_from_spectra(
             f"measurement_noise cannot be estimated: all D = {n_features} directions are tangent (k = {k}). "
             "Pass its standard deviation as a number, or None."
         )
-    kept = 1 - k / (counts - 1)
+    kept = 1 - k / (np.maximum(counts, 2) - 1)
     if np.median(kept) <= 0:
         raise BurstError(
             f"measurement_noise cannot be estimated from bursts of {k + 1} points: k = {k} tangents use all their "

@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._local import Local, look, split_noise
+from pyloca.geometry._local import Local, look, nothing, split_noise
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
 from pyloca.geometry._noise_estimate import inside_variance, noise_and_k
+from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
+    allowed_strays,
     as_counts,
     as_finite,
     check_k,
     labels_of,
+    may_be_left_out,
     refuse_bad_values,
     refuse_few,
     refuse_short,
@@ -29,7 +32,7 @@ from pyloca.thresholds import MIN_BURSTS
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids")
+_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids", "marks")
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,15 @@ class BurstStatistics:
     total, noise : (N, k, k) array, optional
         E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
         is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
+    instrument : Noise or None
+        The measurement noise that was taken into account.
     ids : (N,) array
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
         Names and units of the features.
+    marks : (N,) array of str
+        What the points of a burst say against it, such as "is clipped: …"; "" where nothing does. `find_strays` decides
+        whether it is left out.
 
     Examples
     --------
@@ -71,14 +79,18 @@ class BurstStatistics:
     residuals: NDArray[np.float64]
     total: NDArray[np.float64] | None = None
     noise: NDArray[np.float64] | None = None
+    instrument: Noise | None = None
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
+    marks: NDArray[Any] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
         if self.ids is None:
             object.__setattr__(self, "ids", np.arange(len(self.means)))
+        if self.marks is None:
+            object.__setattr__(self, "marks", np.full(len(self.means), "", dtype=object))
 
     @classmethod
     def from_bursts(
@@ -90,6 +102,7 @@ class BurstStatistics:
         measurement_noise: Any = None,
         static: Bursts | ArrayLike | None = None,
         min_bursts: int = MIN_BURSTS,
+        max_strays: float = 0.0,
     ) -> BurstStatistics:
         """Compute the statistics of raw bursts, in one pass.
 
@@ -106,6 +119,9 @@ class BurstStatistics:
             Bursts taken while nothing was perturbed, which tell the noise.
         min_bursts : int, default=10
             Fewer bursts than this raise an error.
+        max_strays : float, default=0
+            Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
+            are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
 
         Returns
         -------
@@ -126,12 +142,20 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
-        noise, k = noise_and_k(bursts, measurement_noise, static, intrinsic_dim, max_dim)
-        refuse_short(bursts, k)
+        refuse_short(bursts, 1, max_strays)
+        noise, k = noise_and_k(_long(bursts, max_strays), measurement_noise, static, intrinsic_dim, max_dim)
+        refuse_short(bursts, k, max_strays)
         floor = None if noise is None else FLOOR * inside_variance(bursts)
         seen = Local.empty(len(bursts), k, bursts.n_features)
+        rails = Rails(bursts) if max_strays > 0 else None
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
+            if block.shape[1] <= k:  # too short, and few enough to be left out
+                for array, values in zip(seen, nothing(block, k), strict=True):
+                    array[rows] = values
+                continue
+            if rails is not None:
+                rails.add(rows, block)
             white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
             for array, values in zip(seen, look(block, k, white), strict=True):
                 array[rows] = values
@@ -140,12 +164,17 @@ class BurstStatistics:
             seen.tangents,
             seen.counts,
             seen.residuals,
-            *((None, None) if noise is None else (seen.total, seen.noise)),
+            total=None if noise is None else seen.total,
+            noise=None if noise is None else seen.noise,
+            instrument=noise,
             ids=bursts.ids,
             feature_names=bursts.feature_names,
             units=bursts.units,
         )
-        out._refuse_flat_bursts()
+        if rails is not None:
+            for row, reason in rails.reasons().items():
+                out.marks[row] = reason
+        out._refuse_flat_bursts(max_strays)
         out._refuse_hidden_bursts()
         return out
 
@@ -378,10 +407,11 @@ class BurstStatistics:
             means=self.means / scale,
             tangents=singular[:, :, None] * rows,
             residuals=self.residuals * factor,
+            instrument=None if self.instrument is None else self.instrument.scaled(scale),
             **self._turned(turn),
         )
 
-    def _turned(self, turn: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _turned(self, turn: NDArray[np.float64]) -> dict[str, Any]:
         """Return `total` and `noise` in the basis Uᵀ A_i of the tangents, U orthogonal, (N, k, k)."""
         if self.total is None or self.noise is None:
             return {}
@@ -428,7 +458,7 @@ class BurstStatistics:
         ----------
         measurement_noise : float, array, Noise, "estimate" or None
             In the forms that `LOCA` takes. "estimate" takes isotropic noise from the variance off the tangents; None
-            returns the statistics unchanged.
+            returns the statistics unchanged, and so do statistics that know their noise.
 
         Returns
         -------
@@ -441,7 +471,7 @@ class BurstStatistics:
         ValueError
             If `measurement_noise` is not one of the above.
         """
-        if measurement_noise is None:
+        if measurement_noise is None or self.noise is not None:
             return self
         k, dim = self.intrinsic_dim, self.n_features
         if isinstance(measurement_noise, str) and measurement_noise == "estimate":
@@ -456,7 +486,7 @@ class BurstStatistics:
         tangents, total, part = split_noise(flat, basis, lengths)
         size = (level if level.ndim == 2 else np.diagonal(level, axis1=1, axis2=2)).mean(axis=1)
         rest = np.maximum(self.residuals - size * (dim - k), 0)
-        out = replace(self, tangents=tangents, residuals=rest, total=total, noise=part)
+        out = replace(self, tangents=tangents, residuals=rest, total=total, noise=part, instrument=noise)
         out._refuse_hidden_bursts()
         return out
 
@@ -483,24 +513,60 @@ class BurstStatistics:
         if self.noise is not None:
             refuse_hidden(self.noise_shares, self.intrinsic_dim)
 
-    def _refuse_flat_bursts(self) -> None:
-        spectra = self.spectra
+    def unusable(self) -> dict[int, str]:
+        """Find the bursts that have fewer than k tangents.
+
+        Returns
+        -------
+        dict of int to str
+            Their positions, and why.
+        """
+        found = {}
+        short, same, flat, spans = self._without_tangents()
+        k = self.intrinsic_dim
+        for row in np.flatnonzero(short | same | flat):
+            if short[row]:
+                points = int(self.counts[row])
+                why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
+            elif self.marks[row]:
+                why = str(self.marks[row])
+            elif same[row]:
+                why = "has no spread: its points are identical, to rounding"
+            else:
+                why = f"is flat: it spans only {spans[row]} of the k = {k} directions"
+            found[int(row)] = why
+        return found
+
+    def _without_tangents(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+        """Tell which bursts are too short, have no spread or are flat, and how many directions each spans."""
+        spectra, k = self.spectra, self.intrinsic_dim
         # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
         rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        same = np.flatnonzero(spectra[:, 0] <= rounding)
-        if len(same):
+        short = self.counts <= k
+        same = ~short & (spectra[:, 0] <= rounding)
+        flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
+        return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)
+
+    def _refuse_flat_bursts(self, max_strays: float = 0.0) -> None:
+        """Refuse bursts without spread and flat ones, if they are more than may be left out."""
+        short, no_spread, no_tangent, spans = self._without_tangents()
+        same, flat = np.flatnonzero(no_spread), np.flatnonzero(no_tangent)
+        allowed = allowed_strays(len(self), max_strays)
+        if short.sum() + len(same) + len(flat) <= allowed:
+            return
+        more = may_be_left_out(allowed, max_strays)
+        if len(same) > len(flat):
             raise BurstError(
                 f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
-                "rounding. Remove such bursts, or check that the instrument did not repeat one reading."
+                "rounding. Remove such bursts, or check that the instrument did not repeat one reading. "
+                f"{more}".rstrip()
             )
-        k = self.intrinsic_dim
-        flat = np.flatnonzero(spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
         if len(flat):
-            i = int(flat[0])
-            spans = int((spectra[i] > rounding[i]).sum())
+            i, k = int(flat[0]), self.intrinsic_dim
             raise BurstError(
-                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {min(spans, k - 1)} of the k = {k} directions"
-                f" (variances {np.array2string(spectra[i], precision=3)}). Remove it, or lower intrinsic_dim."
+                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {spans[i]} of the k = {k} directions"
+                f" (variances {np.array2string(self.spectra[i], precision=3)}). Remove it, or lower intrinsic_dim. "
+                f"{more}".rstrip()
             )
 
 
@@ -531,6 +597,13 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
         refuse_bad_values(bursts, rows, block)
         means[rows] = block.mean(axis=1)
     return means
+
+
+def _long(bursts: Bursts, max_strays: float) -> Bursts:
+    """Leave out the shortest bursts: a spectrum is as long as the shortest burst lets it be."""
+    counts, most = bursts.counts, allowed_strays(len(bursts), max_strays)
+    least = min(bursts.n_features + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
+    return bursts if counts.min() >= least else bursts[counts >= least]
 
 
 def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:

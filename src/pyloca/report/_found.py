@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +14,28 @@ from pyloca.bursts import open_bursts
 from pyloca.checks import whitening
 from pyloca.diagnostics import Agreement
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, Reading, feature_label, read_like
+from pyloca.estimator import LOCA, Data, Reading, feature_label, read_like, training_embedding
 from pyloca.findings import Diagnostics, judge, round_trip_errors
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
 from pyloca.report._colours import Columns, as_columns
 
-__all__ = ["Found", "find"]
+__all__ = ["Found", "Left", "find"]
 
 Array = NDArray[np.float64]
 
 
+class Left(NamedTuple):
+    """A burst that a fit leaves out."""
+
+    name: Any
+    reason: str
+    place: Array  # (d,)
+
+
 @dataclass(frozen=True)
 class Found:
-    """Everything that the page shows; arrays have one row per burst."""
+    """Everything that the page shows; arrays have one row per burst that is not a stray."""
 
     model: LOCA
     seen: Reading
@@ -44,6 +52,7 @@ class Found:
     labels: Sequence[str] | None
     columns: dict[str, NDArray[Any]]  # the user's own
     agreement: Agreement | None
+    strays: tuple[Left, ...] = ()
 
     @property
     def sampled(self) -> bool:
@@ -76,9 +85,10 @@ def find(
     """Compute everything that a page shows of `bursts` and a fitted `model`."""
     if isinstance(bursts, (str, os.PathLike)):
         bursts = open_bursts(bursts)
-    seen = read_like(model, bursts)
+    whole = read_like(model, bursts)
+    n, everywhere = len(whole.statistics), whole.embed()
+    seen, rows = whole.without_strays(), whole.sound
     statistics = seen.statistics
-    n = len(statistics)
     spectrum = np.median(statistics.spectra, axis=0) if seen.bursts is None else median_spectrum(seen.bursts)
     if labels is not None and len(labels) != n:
         raise BurstError(f"there are {len(labels)} labels for {n} bursts; give one per burst.")
@@ -87,12 +97,11 @@ def find(
             f"the agreement is about {len(agreement.standard_errors)} bursts; expected {n}, those of the page: "
             "agreement(model, bursts)."
         )
-    Z = seen.embed()
+    Z = everywhere[rows]
     white = whitening(seen.encoder, statistics, model.burst_std_)
     floors = white.floors
     if not white.sampled:
         floors = np.zeros_like(floors)
-    training = np.delete(model.embedding_, model.validation_indices_, axis=0)
     places = _places(model, statistics, Z)
     same = places is not None
     checked = (
@@ -110,20 +119,34 @@ def find(
         floors=floors,
         stretch=white.stretches,
         error=round_trip_errors(seen.decoder, statistics.means, Z),
-        trust=model.trust_scale_.trust(seen.decoder, statistics.means, Z, training),
+        trust=model.trust_scale_.trust(seen.decoder, statistics.means, Z, training_embedding(model)),
         held_out=None if places is None else places[model.validation_indices_],
         diagnostics=checked,
-        labels=labels,
-        columns=as_columns(columns or {}, n),
-        agreement=agreement,
+        labels=None if labels is None else [labels[row] for row in rows],
+        columns={name: values[rows] for name, values in as_columns(columns or {}, n).items()},
+        agreement=None if agreement is None else _some(agreement, rows),
+        strays=tuple(
+            Left(whole.statistics.ids[[row]].tolist()[0], reason, everywhere[row])
+            for row, reason in whole.strays.items()
+        ),
     )
 
 
+def _some(agreement: Agreement, rows: NDArray[np.int64]) -> Agreement:
+    return Agreement(agreement.embedding[rows], agreement.embeddings[:, rows], agreement.standard_errors[rows])
+
+
 def _places(model: LOCA, statistics: BurstStatistics, Z: Array) -> NDArray[np.int64] | None:
-    """Positions here of the bursts of the fit, known by their ids and embedded alike; None when these are others."""
+    """Positions here of the bursts of the fit, known by their ids and embedded alike; None when these are others.
+
+    Bursts that the fit left out have the position −1.
+    """
     at = {name: i for i, name in enumerate(statistics.ids.tolist())}
-    if Z.shape != model.embedding_.shape or not all(name in at for name in model.burst_ids_.tolist()):
+    kept = np.delete(np.arange(len(model.embedding_)), [stray.burst for stray in model.diagnostics_.strays])
+    names = model.burst_ids_[kept].tolist()
+    if len(Z) != len(kept) or not all(name in at for name in names):
         return None
-    places = np.array([at[name] for name in model.burst_ids_.tolist()])
-    alike = np.allclose(Z[places], model.embedding_, rtol=1e-6, atol=1e-6 * Z.std())
+    places = np.full(len(model.embedding_), -1)
+    places[kept] = [at[name] for name in names]
+    alike = np.allclose(Z[places[kept]], model.embedding_[kept], rtol=1e-6, atol=1e-6 * Z.std())
     return places if alike else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from pyloca.plots import MOST_AXES, plot_map
@@ -61,11 +63,15 @@ def _maps(found: Found) -> list[Figure]:
 
 
 def _download(found: Found) -> Download:
-    columns = {"burst_id": found.statistics.ids}
-    columns |= {f"z{i}": found.Z[:, i] for i in range(found.Z.shape[1])}
-    columns |= {"trust": found.trust, "loss": found.loss}
+    left = found.strays  # at the end, with a trust of 0
+    none = np.full(len(left), np.nan)
+    ids = [*found.statistics.ids.tolist(), *(one.name for one in left)]
+    Z = np.concatenate([found.Z, *(one.place[None] for one in left)])
+    columns: dict[str, NDArray[Any] | list[str]] = {"burst_id": [str(name) for name in ids]}
+    columns |= {f"z{i}": Z[:, i] for i in range(Z.shape[1])}
+    columns |= {"trust": np.r_[found.trust, 0 * np.arange(len(left))], "loss": np.r_[found.loss, none]}
     if found.agreement is not None:
-        columns["standard_error"] = found.agreement.standard_errors
+        columns["standard_error"] = np.r_[found.agreement.standard_errors, none]
     return Download("Download the embedding as CSV", "embedding.csv", columns)
 
 

@@ -115,9 +115,10 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
         else f"No check found a fault: bursts are {low:.3f} to {high:.3f} times as long as they should be (5 % to 95 % "
         f"of all directions){_sampling_words(found.diagnostics)}."
     )
+    out = f" {plural(len(found.strays), 'burst')} of {len(found.Z) + len(found.strays):,} left out: see below."
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{out * bool(found.strays)}"
     )
 
 
@@ -170,7 +171,18 @@ def _overview(found: Found) -> Section:
         "distances between the coordinates are distances between the states that were measured.",
         _whose(found),
     )
-    return Section("At a glance", paragraphs, (Table(("quantity", "value"), tuple(rows)),))
+    return Section("At a glance", paragraphs, (Table(("quantity", "value"), tuple(rows)), *_left_out(found)))
+
+
+def _left_out(found: Found) -> list[Table]:
+    if not found.strays:
+        return []
+    rows = tuple((str(one.name), one.reason, numbers(one.place)) for one in found.strays)
+    caption = (
+        "Bursts that were left out (max_strays). Nothing below is about them; the encoder gives them coordinates that "
+        "are not to be trusted"
+    )
+    return [Table(("burst", "why", "embedded at"), rows, caption)]
 
 
 def _whitening(found: Found) -> Section:
