@@ -52,7 +52,7 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D) and `units` (D).
+        `ids` (N), `feature_names` (D), `units` (D) and `perturbations` (N, M, k) or (n, k).
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -157,8 +157,8 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
-    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
-    and .parquet.
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
+    .parquet, and perturbations to .npz.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     Warns
     -----
     UserWarning
-        If ids or names are lost in a .npy file.
+        If ids or names are lost in a .npy file, or perturbations in any but .npz.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units") if name in names}
+    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units", "perturbations") if name in names}
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -268,9 +268,10 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
 
 def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
     np.save(file, bursts.to_array(), allow_pickle=False)
-    if bursts.has_ids or bursts.feature_names is not None:
+    if bursts.has_ids or bursts.feature_names is not None or bursts.perturbed_dim is not None:
         warnings.warn(
-            "a .npy file holds numbers only: ids, feature names and units are not written. Use .npz to keep them.",
+            "a .npy file holds numbers only: ids, feature names, units and perturbations are not written. Use .npz to "
+            "keep them.",
             UserWarning,
             stacklevel=3,
         )
@@ -288,6 +289,9 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["feature_names"] = np.array(bursts.feature_names)
     if bursts.units is not None:
         arrays["units"] = np.array(bursts.units)
+    if bursts.perturbed_dim is not None:
+        known = bursts.perturbations
+        arrays["perturbations"] = np.concatenate(known) if isinstance(known, list) else np.asarray(known)
     np.savez(file, allow_pickle=False, **arrays)
 
 
@@ -365,6 +369,10 @@ def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
 
 def _long(bursts: Bursts) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
     points, _ = bursts.to_ragged()
+    if bursts.perturbed_dim is not None:
+        warnings.warn(
+            "perturbations are not written to a table. Use .npz to keep them.", UserWarning, stacklevel=4
+        )
     names = list(bursts.feature_names or [f"y{j}" for j in range(bursts.n_features)])
     if BURST_ID in names:
         raise BurstError(f"a feature is called {BURST_ID!r}, which is the column of ids; give it another name.")

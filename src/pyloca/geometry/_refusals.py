@@ -20,6 +20,7 @@ __all__ = [
     "labels_of",
     "refuse_bad_values",
     "refuse_few",
+    "refuse_options",
     "refuse_short",
 ]
 
@@ -35,6 +36,26 @@ def refuse_short(bursts: Bursts, k: int) -> None:
         raise BurstError(
             f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
             f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}."
+        )
+
+
+def refuse_options(
+    bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, measurement_noise: float | str | None
+) -> None:
+    """Refuse options that contradict known perturbations."""
+    k = check_k(int(bursts.perturbed_dim or 0), bursts.n_features)
+    if intrinsic_dim is not None and intrinsic_dim != k:
+        raise BurstError(
+            f"the perturbations have k = {k} directions; intrinsic_dim = {intrinsic_dim} contradicts them. Leave it out."
+        )
+    if max_dim is not None and max_dim < k:
+        raise BurstError(
+            f"n_components = {max_dim} cannot hold perturbations in k = {k} directions; use n_components={k} or more."
+        )
+    if measurement_noise is not None:
+        raise ValueError(
+            "measurement_noise is subtracted from covariances, and bursts with known perturbations have none: their "
+            "regression averages the noise. Leave it out, or pass bursts.without_perturbations()."
         )
 
 
