@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Perturbations = ArrayLike | Sequence[ArrayLike]
 
 FLAT = 1e-6  # part of the longest side of a cloud of displacements; below, the shortest is rounding
-FAR = 3.0  # radii of the cloud that 0 may lie outside its centre: a Jacobian there would be a guess
+FAR = 3.0  # radii of a typical cloud that 0 may lie from its centre: readings and Jacobians there would be guesses
 
 
 def check_perturbations(given: Perturbations, counts: NDArray[np.int64], ids: NDArray[Any]) -> Array:
@@ -87,6 +87,8 @@ def _means(values: Array, counts: NDArray[np.int64]) -> Array:
 
 
 def _refuse_bad(values: Array, counts: NDArray[np.int64], ids: NDArray[Any]) -> None:
+    if not len(counts):
+        return
     k, burst = values.shape[1], np.repeat(np.arange(len(counts)), counts)
     short = np.flatnonzero(counts < k + 1)
     if len(short):
@@ -111,11 +113,12 @@ def _refuse_bad(values: Array, counts: NDArray[np.int64], ids: NDArray[Any]) -> 
             f"they lie {where} (lengths {np.array2string(sides[i][::-1], precision=3)}). Perturb every latent variable "
             "by itself in every burst."
         )
+    # Of a typical burst: three random points can be close together, and far from the state that they are about.
     far = np.linalg.norm(means, axis=1) / np.linalg.norm(sides, axis=1)
-    i = int(np.argmax(far)) if len(far) else 0
-    if len(far) and far[i] > FAR:
+    if np.median(far) > FAR:
+        i = int(np.argmax(far))
         raise BurstError(
-            f"the perturbations of {burst_name(ids[i])} lie {far[i]:.3g} times their own extent from 0. They are "
-            "displacements from the state of the burst, whose coordinates are asked for: subtract its position from "
-            "them, or their mean if only their differences are known."
+            f"perturbations lie {np.median(far):.3g} times the extent of their burst from 0 (median; those of "
+            f"{burst_name(ids[i])} {far[i]:.3g} times). They are displacements from the state of the burst, whose "
+            "coordinates are asked for: subtract its position from them, or their mean if only differences are known."
         )

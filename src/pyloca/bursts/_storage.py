@@ -194,8 +194,11 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     path = Path(path)
     if path.suffix.lower() not in WRITERS:
         raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
-    buffer = io.BytesIO()
-    WRITERS[path.suffix.lower()](Bursts(bursts), buffer)
+    bursts, buffer = Bursts(bursts), io.BytesIO()
+    if bursts.perturbed_dim is not None and path.suffix.lower() != ".npz":
+        lost = f"perturbations are not written to {path.suffix} files. Use .npz to keep them."
+        warnings.warn(lost, UserWarning, stacklevel=2)
+    WRITERS[path.suffix.lower()](bursts, buffer)
     return write_atomically(path, buffer.getvalue())
 
 
@@ -268,10 +271,9 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
 
 def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
     np.save(file, bursts.to_array(), allow_pickle=False)
-    if bursts.has_ids or bursts.feature_names is not None or bursts.perturbed_dim is not None:
+    if bursts.has_ids or bursts.feature_names is not None:
         warnings.warn(
-            "a .npy file holds numbers only: ids, feature names, units and perturbations are not written. Use .npz to "
-            "keep them.",
+            "a .npy file holds numbers only: ids, feature names and units are not written. Use .npz to keep them.",
             UserWarning,
             stacklevel=3,
         )
@@ -369,10 +371,6 @@ def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
 
 def _long(bursts: Bursts) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
     points, _ = bursts.to_ragged()
-    if bursts.perturbed_dim is not None:
-        warnings.warn(
-            "perturbations are not written to a table. Use .npz to keep them.", UserWarning, stacklevel=4
-        )
     names = list(bursts.feature_names or [f"y{j}" for j in range(bursts.n_features)])
     if BURST_ID in names:
         raise BurstError(f"a feature is called {BURST_ID!r}, which is the column of ids; give it another name.")

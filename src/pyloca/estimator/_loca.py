@@ -25,6 +25,7 @@ from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._reading import with_burst_std
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
@@ -50,11 +51,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
         ``bursts.burst_std`` if it is known. Otherwise σ is estimated as in the paper, by the square root of the median
-        first eigenvalue of the burst covariances, and coordinates are right up to one factor.
+        first eigenvalue of the burst covariances, and coordinates are right up to one factor. Bursts whose
+        perturbations are known have the scale of these, whatever σ.
     intrinsic_dim : int, optional
-        k, the dimension of a burst. None estimates it from the burst spectra.
+        k, the dimension of a burst. None takes that of known perturbations, or estimates it from the burst spectra.
     solver : {"fast", "paper"}, default="fast"
-        "fast" takes seconds; "paper" is Algorithm 1 with its schedule.
+        "fast" takes seconds; "paper" is Algorithm 1 with its schedule. The latter does not use known perturbations, and
+        raises if there are any: pass ``bursts.without_perturbations()``.
     encoder, decoder : torch.nn.Module, optional
         Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None builds an MLP. The fast
         solver reinitializes linear layers that still have PyTorch's default weights; any other weights are kept as a
@@ -73,7 +76,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         as is right for the pixels of an image. None leaves them alone.
     measurement_noise : float or "estimate", optional
         Standard deviation of isotropic instrument noise, removed from the burst covariances. "estimate" computes it
-        from the variance outside the k leading directions. Used by the fast solver.
+        from the variance outside the k leading directions. Used by the fast solver. Not for bursts whose perturbations
+        are known: their regression averages the noise.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
@@ -253,7 +257,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
-        source = as_source(X)
+        source = with_burst_std(as_source(X), self.burst_std)
         scale = choose_scale(self.feature_scale, source, self.measurement_noise)
         most = (
             {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}

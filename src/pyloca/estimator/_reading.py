@@ -17,7 +17,7 @@ from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_means, feature_scale
 from pyloca.networks import Standardized, apply_rows
 
-__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
+__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like", "with_burst_std"]
 
 Array = NDArray[np.float64]
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
@@ -62,6 +62,13 @@ def as_source(data: Data) -> Bursts | BurstStatistics:
             "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
         )
     return as_bursts(data)
+
+
+def with_burst_std(data: Bursts | BurstStatistics, burst_std: float | None) -> Bursts | BurstStatistics:
+    """Set σ of bursts with known perturbations, whose tangents are σ J: coordinates are then free of σ."""
+    if burst_std is None or isinstance(data, BurstStatistics) or data.perturbed_dim is None:
+        return data
+    return Bursts(data, burst_std=burst_std)
 
 
 def holds_bursts(X: Any) -> bool:
@@ -140,7 +147,7 @@ def read_like(model: Any, data: Data) -> Reading:
     (7, 2)
     """
     check_is_fitted(model)
-    source = _source_like(model, data)
+    source = with_burst_std(_source_like(model, data), model.burst_std_)
     _refuse_other_features(model, source)
     bursts, statistics = read(
         source,

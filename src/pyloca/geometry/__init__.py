@@ -1,6 +1,7 @@
 """Local geometry of bursts (mean, tangents, count, noise) and the graph of neighbouring bursts."""
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
+from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._spectra import (
@@ -16,6 +17,7 @@ __all__ = [
     "BurstSpectra",
     "BurstStatistics",
     "JointMahalanobis",
+    "Regression",
     "burst_means",
     "burst_std_from_spectra",
     "connected_graph",
@@ -24,5 +26,6 @@ __all__ = [
     "mahalanobis_graph",
     "noise_from_spectra",
     "refuse_pieces",
+    "regress",
     "sample_rows",
 ]

@@ -98,8 +98,16 @@ def regress(block: Array, perturbations: Array) -> Regression:
     Returns
     -------
     Regression
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z = 0.1 * np.random.RandomState(0).standard_normal((1, 20, 1))
+    >>> found = regress(np.concatenate([2 * z + z**2, 3 - z], axis=2), z)
+    >>> np.abs(found.means - [0, 3]).max() < 1e-9, np.abs(found.jacobians - [2, -1]).max() < 1e-9
+    (np.True_, np.True_)
     """
-    n, m, dim = block.shape
+    n, m, _ = block.shape
     k = perturbations.shape[2]
     size = np.sqrt(np.square(perturbations).sum(axis=2).mean(axis=1))[:, None, None]
     z = perturbations / size
@@ -137,9 +145,7 @@ def regress(block: Array, perturbations: Array) -> Regression:
         losses = (_trace(v) * _trace(c) + _trace(v @ c)) / freedom
         off = _sum(np.square(residuals)) / freedom
     none = freedom == 0
-    return Regression(
-        means, jacobians, np.where(none, np.nan, losses), np.where(none, 0, off), freedom, quadratic
-    )
+    return Regression(means, jacobians, np.where(none, np.nan, losses), np.where(none, 0, off), freedom, quadratic)
 
 
 def counts_from_losses(losses: Array, freedom: Array, k: int) -> Array:
