@@ -284,7 +284,7 @@ class Bursts:
 
     @property
     def perturbed_dim(self) -> int | None:
-        """k of the known perturbations; None when they are not known."""
+        """Number of latent directions of the known perturbations, k; None when they are not known."""
         return None if self._perturbations is None else int(self._perturbations.shape[-1])
 
     @property

@@ -75,8 +75,8 @@ def from_positions(
     if len(few):
         i = few[0]
         raise BurstError(
-            f"anchor {i} at {centres[i].tolist()} (and {len(few) - 1} more) has {counts[i]} readings within {radius:g}; "
-            f"{needed} are needed in {places.shape[1]} dimensions. Use a larger radius (the median is "
+            f"anchor {i} at {centres[i].tolist()} (and {len(few) - 1} more) has {counts[i]} readings within {radius:g}"
+            f"; {needed} are needed in {places.shape[1]} dimensions. Use a larger radius (the median is "
             f"{np.median(counts):g} readings), or pass anchors where there are enough."
         )
     rows = np.concatenate(near).astype(np.int64)
@@ -95,8 +95,8 @@ def from_positions(
 def _anchors(places: Array, anchors: int | ArrayLike | None) -> Array:
     if anchors is None:
         return np.unique(places, axis=0)
-    if is_integer(anchors, 1):
-        return places[_spread(places, int(anchors))]  # type: ignore[call-overload]
+    if isinstance(anchors, (int, np.integer)) and is_integer(anchors, 1):
+        return places[_spread(places, int(anchors))]
     if np.ndim(anchors) == 0:
         raise ValueError(f"anchors must be an integer ≥ 1, an array (N, k) of places, or None; got {anchors!r}.")
     centres = as_points(anchors, "anchors")

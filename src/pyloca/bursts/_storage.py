@@ -19,7 +19,7 @@ from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
-from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, text_columns_found
+from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, take_perturbations, text_columns_found
 from pyloca.errors import BurstError
 
 __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "save_bursts"]
@@ -45,6 +45,7 @@ def open_bursts(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
+    perturbations: Sequence[str] = (),
 ) -> Bursts:
     r"""Read bursts from a file, by its suffix.
 
@@ -71,6 +72,8 @@ def open_bursts(
     on_text : {"raise", "warn"}
         What to do about columns of a table that do not hold numbers when no `columns` are given: refuse the file, or
         leave them out with a warning.
+    perturbations : sequence of str
+        Columns that are the latent displacement of each row, which you set; see `Bursts`.
 
     Returns
     -------
@@ -96,7 +99,13 @@ def open_bursts(
     if on_text not in ("raise", "warn"):
         raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
     path = _readable(path)
-    return _naming(path, lambda: READERS[path.suffix.lower()](path, Wanted(burst_id, columns, exclude, on_text)))
+    both = columns if columns is None else [*columns, *perturbations]
+
+    def read() -> Bursts:
+        found = READERS[path.suffix.lower()](path, Wanted(burst_id, both, exclude, on_text))
+        return take_perturbations(found, perturbations)
+
+    return _naming(path, read)
 
 
 def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
@@ -245,7 +254,9 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units", "perturbations") if name in names}
+    described: dict[str, Any] = {
+        name: get(name) for name in ("ids", "feature_names", "units", "perturbations") if name in names
+    }
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -312,6 +323,7 @@ def read_csv(
     *,
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
+    perturbations: Sequence[str] = (),
 ) -> Bursts:
     r"""Read bursts from a long table in CSV with a header line.
 
@@ -319,7 +331,7 @@ def read_csv(
     ----------
     file : text file
         Open it with ``newline=""``.
-    burst_id, columns, exclude, on_text
+    burst_id, columns, exclude, on_text, perturbations
         As for `open_bursts`.
 
     Returns
@@ -338,13 +350,15 @@ def read_csv(
     >>> bursts.ids.tolist(), bursts.feature_names
     ([7, 4], ('p', 'T'))
     """
-    table = read_table(file, burst_id, columns, exclude, needed=True)
+    both = columns if columns is None else [*columns, *perturbations]
+    table = read_table(file, burst_id, both, exclude, needed=True)
     if table.text_columns:
         text_columns_found(dict.fromkeys(table.text_columns, "text"), on_text)
     values = dict(zip(table.names, table.values.T, strict=True))
     out = from_columns({burst_id: np.array(table.labels), **values}, burst_id, None, ())
     left_out = f"; left out as text: {', '.join(table.text_columns)}" if table.text_columns else ""
-    return Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
+    out = Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
+    return take_perturbations(out, perturbations)
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:

@@ -24,8 +24,17 @@ from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
-from pyloca.estimator._reading import with_burst_std
+from pyloca.estimator._reading import (
+    Data,
+    as_source,
+    choose_scale,
+    holds_bursts,
+    inner,
+    means_like,
+    read,
+    read_like,
+    with_burst_std,
+)
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model

@@ -12,12 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca.bursts import Bursts, as_bursts, open_bursts
+from pyloca.bursts import Bursts, as_bursts, column_names, open_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, burst_means, feature_scale
 from pyloca.networks import Standardized, apply_rows
 
-__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like", "with_burst_std"]
+__all__ = [
+    "Data",
+    "Reading",
+    "as_source",
+    "choose_scale",
+    "holds_bursts",
+    "inner",
+    "means_like",
+    "read",
+    "read_like",
+    "with_burst_std",
+]
 
 Array = NDArray[np.float64]
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
@@ -174,7 +185,11 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
     table = getattr(model, "table_", None)
     if table is None or not isinstance(data, (str, os.PathLike)) or not hasattr(model, "feature_names_in_"):
         return as_source(data)
-    return open_bursts(data, burst_id=table["burst_id"], columns=model.feature_names_in_.tolist())
+    moved = table.get("perturbations", ())
+    if moved and not set(moved) <= set(column_names(data) or ()):
+        moved = ()  # without displacements bursts are placed at their means, as those of an array are
+    features = model.feature_names_in_.tolist()
+    return open_bursts(data, burst_id=table["burst_id"], columns=features, perturbations=moved)
 
 
 def inner(model: Any, name: str) -> nn.Module:

@@ -46,7 +46,7 @@ def refuse_options(
     k = check_k(int(bursts.perturbed_dim or 0), bursts.n_features)
     if intrinsic_dim is not None and intrinsic_dim != k:
         raise BurstError(
-            f"the perturbations have k = {k} directions; intrinsic_dim = {intrinsic_dim} contradicts them. Leave it out."
+            f"the perturbations have k = {k} directions, not intrinsic_dim = {intrinsic_dim}. Leave intrinsic_dim out."
         )
     if max_dim is not None and max_dim < k:
         raise BurstError(

@@ -89,6 +89,10 @@ def regress(block: Array, perturbations: Array) -> Regression:
     ½ E‖E + Eᵀ‖² = tr V tr C + tr V C. V is the covariance of the coefficients of z for errors of unit variance, C the
     covariance of the residuals, brought to the latent space by the pseudo-inverse of J.
 
+    The error also makes G too large, by V tr C on average. And where J came out too large, C came out too small and the
+    burst counts too much, which adds B + Bᵀ to the weighted mean of G, with B = 2 V (C tr V + C V) C / loss. J is
+    multiplied by (1 + V tr C + B + Bᵀ)^(−1/2), so that G is right on average, as it is for the covariance of a sample.
+
     Parameters
     ----------
     block : (b, M, D) array
@@ -139,13 +143,13 @@ def regress(block: Array, perturbations: Array) -> Regression:
     spread = np.concatenate([back, used * (back @ leak)], axis=2)[:, 1:] / size  # (b, k, ·), a root of V
     jacobians = coefficients[:, 1:] / size
     means = centre[:, 0] + coefficients[:, 0]
+    degrees = np.maximum(freedom, 1)  # without residuals there is nothing to divide
     latent = residuals @ np.linalg.pinv(jacobians)  # (b, M, k)
-    v, c = spread @ spread.transpose(0, 2, 1), latent.transpose(0, 2, 1) @ latent
-    with np.errstate(divide="ignore", invalid="ignore"):
-        losses = (_trace(v) * _trace(c) + _trace(v @ c)) / freedom
-        off = _sum(np.square(residuals)) / freedom
-    none = freedom == 0
-    return Regression(means, jacobians, np.where(none, np.nan, losses), np.where(none, 0, off), freedom, quadratic)
+    v, c = _gram(spread), _gram(latent.transpose(0, 2, 1)) / degrees[:, None, None]
+    losses = _trace(v) * _trace(c) + _trace(v @ c)
+    jacobians = _inverse_root(np.eye(k) + _excess(v, c, losses)) @ jacobians
+    losses[freedom == 0] = np.nan
+    return Regression(means, jacobians, losses, _sum(np.square(residuals)) / degrees, freedom, quadratic)
 
 
 def counts_from_losses(losses: Array, freedom: Array, k: int) -> Array:
@@ -170,6 +174,22 @@ def counts_from_losses(losses: Array, freedom: Array, k: int) -> Array:
     pooled = (np.where(known, freedom * losses, 0) + PRIOR_FREEDOM * typical) / (freedom + PRIOR_FREEDOM)
     least = k * (k + 1) / (2 * (MOST_POINTS - 1))
     return 1 + k * (k + 1) / (2 * np.maximum(pooled, least))
+
+
+def _excess(v: Array, c: Array, losses: Array) -> Array:
+    """Compute by how much errors make the weighted mean of G too large, (b, k, k); see `regress`."""
+    loss = np.maximum(losses, np.finfo(float).tiny)[:, None, None]
+    product = 2 * v @ (_trace(v)[:, None, None] * c + c @ v) @ c / loss
+    return np.asarray(_trace(c)[:, None, None] * v + product + product.transpose(0, 2, 1))
+
+
+def _inverse_root(matrices: Array) -> Array:
+    values, axes = np.linalg.eigh(matrices)
+    return np.asarray((axes / np.sqrt(values)[:, None]) @ axes.transpose(0, 2, 1))
+
+
+def _gram(matrices: Array) -> Array:
+    return np.asarray(matrices @ matrices.transpose(0, 2, 1))
 
 
 def _squares(z: Array) -> Array:

@@ -128,7 +128,7 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
-        labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
         if bursts.perturbed_dim is not None:
             refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise)
             seen = look_by_regression(bursts)
