@@ -47,8 +47,8 @@ def check_perturbations(given: Perturbations, counts: NDArray[np.int64], ids: ND
     if isinstance(given, (list, tuple)):
         if len(given) != len(counts):
             raise BurstError(f"there are perturbations of {len(given)} bursts; expected {len(counts)}, one per burst.")
-        parts = [_as_floats(as_burst(part, f"the perturbations of {burst_name(i)}"), burst_name(i))
-                 for part, i in zip(given, ids, strict=True)]  # fmt: skip
+        names = [burst_name(label) for label in ids]
+        parts = [_as_floats(as_burst(part, name), name) for part, name in zip(given, names, strict=True)]
         for part, count, label in zip(parts, counts, ids, strict=True):
             if part.ndim != 2 or part.shape != (count, parts[0].shape[-1]):
                 raise BurstError(
@@ -65,7 +65,7 @@ def check_perturbations(given: Perturbations, counts: NDArray[np.int64], ids: ND
             raise BurstError(
                 f"perturbations has shape {values.shape}; expected {expected}, one displacement per point."
             )
-        values = values.reshape(-1, values.shape[-1])
+        values = values.reshape(int(counts.sum()), values.shape[-1])
     if values.shape[1] == 0:
         raise BurstError("perturbations has no columns; expected k ≥ 1 latent displacements per point.")
     _refuse_bad(values, counts, ids)
