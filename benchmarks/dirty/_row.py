@@ -60,6 +60,6 @@ def fitted(X: Array, data: Any, seed: int, **settings: Any) -> dict[str, Any]:
     """Fit, and return stress, k and the names of the findings; a refusal has infinite stress."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
-        model = LOCA(2, burst_std=SIGMA, random_state=seed, **settings).fit(data)
+        model = LOCA(2, **({"burst_std": SIGMA, "random_state": seed} | settings)).fit(data)
     found = [finding.name for finding in model.diagnostics_.findings]
     return {"stress": stress(X, model.embedding_), "k": model.intrinsic_dim_, "findings": found}

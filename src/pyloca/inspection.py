@@ -221,7 +221,12 @@ def inspect_bursts(
     counts = bursts.counts
     remarks = [*([refusal] if refusal else []), *(fault.message for fault in faults if fault is not None)]
     rough = size_error(statistics.counts)
-    if ROUGH.passed(rough):
+    if ROUGH.passed(rough) and bursts.perturbed_dim is not None:
+        remarks.append(
+            f"the regression on the known perturbations tells the size of a burst only to within {rough:.0%}, by its "
+            "residuals; more points, bursts or readings to average help."
+        )
+    elif ROUGH.passed(rough):
         remarks.append(
             f"a burst of {int(np.median(counts))} points tells its size to within {rough:.0%}; more points or bursts "
             "help (unless they are a fixed array of sensors, which has no sampling error)."

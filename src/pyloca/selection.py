@@ -264,6 +264,8 @@ def estimate_burst_std(
     >>> abs(float(estimate) / data.burst_std - 1) < 0.3
     True
     """
+    if pairs is None and not isinstance(bursts, BurstStatistics):
+        bursts = as_bursts(bursts).without_perturbations()  # they say what σ is; this is about the clouds
     statistics, sound = _statistics(bursts, 1 if pairs is None else None)
     if pairs is None or distances is None:
         if pairs is not None or distances is not None:
@@ -332,7 +334,7 @@ def estimate_intrinsic_dim(
     if isinstance(bursts, BurstStatistics):  # k is already fixed
         spectrum = np.median(bursts.spectra, axis=0)
         return IntrinsicDimEstimate(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
-    raw = _raw(bursts)
+    raw = _raw(bursts).without_perturbations()  # they say what k is; this is about the clouds
     statistics, sound = _statistics(raw, None)
     k, raw = statistics.intrinsic_dim, raw[sound]
     spectra = BurstSpectra.of(raw, PROBE)

@@ -165,3 +165,44 @@ def test_a_name_with_a_comma_stands_in_quotes(folder, tmp_path):
     text = (folder / "runs.csv").read_text().replace("run,a,b,c,", 'run,"a, left",b,c,', 1)
     done = run("fit", "-", "--burst-id", "run", "--columns", '"a, left",b,c', "--json", *SMALL, stdin=text)
     assert json.loads(done.stdout)["feature_names"] == ["a, left", "b", "c"]
+
+
+# -- known perturbations ----------------------------------------------------------------------------------------
+
+
+def write_steps(path, names=("dx", "dy")):
+    random = np.random.RandomState(0)
+    lines = [",".join(["burst_id", "a", "b", "c", *names])]
+    for i, x in enumerate(random.uniform(size=(30, 2))):
+        for z in 0.01 * random.standard_normal((8, 2)):
+            a, b = x + z
+            lines.append(",".join(map(str, [i, a + b**2, b, a * b, *z[: len(names)]])))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_columns_of_displacements(tmp_path):
+    table, model = write_steps(tmp_path / "steps.csv"), tmp_path / "m.safetensors"
+    options = ["--perturbations", "dx,dy", "--embedding", tmp_path / "z.csv", *SMALL[2:]]
+    done = run("fit", table, "-o", model, *options)
+    assert done.exit_code in (0, DISTRUSTED), done.output
+    assert LOCA.load(model).table_["perturbations"] == ["dx", "dy"]
+    assert list(LOCA.load(model).feature_names_in_) == ["a", "b", "c"]
+    # the model remembers them
+    again = run("transform", model, table, "--bursts")
+    assert (again.stdout, again.stderr) == ((tmp_path / "z.csv").read_text(), "")
+    np.testing.assert_array_equal(LOCA.load(model).transform(table), LOCA.load(model).embedding_)
+    assert run("transform", model, table).stderr == ""
+    # a table without them is read, and said to be
+    other = write_steps(tmp_path / "other.csv", ())
+    done = run("transform", model, other, "--bursts")
+    assert "No column dx, dy of displacements: bursts are placed at their means" in done.stderr
+    assert "k = 2" in run("inspect", table, "--perturbations", "dx,dy").stdout
+
+
+def test_wrong_columns_of_displacements(tmp_path):
+    table = write_steps(tmp_path / "steps.csv")
+    done = run("inspect", table, "--perturbations", "dx,dz")
+    assert (done.exit_code, "no column 'dz' of perturbations" in done.stderr) == (3, True)
+    done = run("inspect", table, "--perturbations", "dx", "--exclude", "dx")
+    assert (done.exit_code, "--perturbations names 'dx'" in done.stderr) == (2, True)

@@ -27,7 +27,8 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
     _check_features(parts, labels)
     names = next((part.feature_names for part in parts if part.feature_names is not None), None)
     units = next((part.units for part in parts if part.units is not None), None)
-    if burst_std is None:
+    known = _know_perturbations(parts, labels)
+    if burst_std is None and not (known and len({part.burst_std for part in parts}) > 1):  # else σ follows from them
         burst_std = _common_std(parts, labels)
     ids = _common_ids(parts, keys, labels)
     described = {
@@ -37,6 +38,9 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
         "burst_std": burst_std,
         "provenance": " + ".join(dict.fromkeys(part.provenance for part in parts if part.provenance)),
     }
+    if known:
+        each = [part.perturbations for part in parts if len(part)]
+        described["perturbations"] = [z for known_ones in each if known_ones is not None for z in known_ones]
     out = _joined(parts, described)
     return out if parts[0].scale is None else out._like(_scale=parts[0].scale)
 
@@ -79,6 +83,17 @@ def _check_features(parts: Sequence[Bursts], labels: list[str]) -> None:
 
 def _or_ones(part: Bursts) -> Any:
     return np.ones(part.n_features) if part.scale is None else part.scale
+
+
+def _know_perturbations(parts: Sequence[Bursts], labels: list[str]) -> bool:
+    dims = [part.perturbed_dim for part in parts]
+    other = next((i for i, dim in enumerate(dims) if dim != dims[0]), None)
+    if other is not None:
+        raise BurstError(
+            f"{labels[other]} has {dims[other] or 'no'} known perturbations per point and {labels[0]} has "
+            f"{dims[0] or 'none'}; give all parts theirs, or take without_perturbations() of each."
+        )
+    return dims[0] is not None
 
 
 def _common_std(parts: Sequence[Bursts], labels: list[str]) -> float | None:

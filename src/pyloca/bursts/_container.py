@@ -12,6 +12,7 @@ from pyloca._arguments import check_real
 from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
+from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
 
@@ -36,13 +37,20 @@ class Bursts:
         Units of the features, for messages, tables and figures; None or "" where one is not known.
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space, where it is known; `LOCA` uses it if it is given none.
+    perturbations : array of shape (N, M, k), or a sequence of N arrays of shape (M_i, k), optional
+        The latent displacement of each point from the state of its burst, when you set it: in your units, along axes
+        that may be turned in each burst. Jacobians are then found by regression, without sampling noise; clouds may be
+        of any shape, and differ between bursts. Coordinates have the units of the displacements, and those of a burst
+        are those of the state at displacement 0. None keeps those of `data` if it is Bursts. Without `burst_std` σ is
+        their root mean square.
     provenance : str, optional
         Where the bursts come from and what was assumed, in words.
 
     Raises
     ------
     BurstError
-        If shapes or dtypes are wrong, or if labels are missing, repeated or of the wrong number.
+        If shapes or dtypes are wrong, or if labels are missing, repeated or of the wrong number; if perturbations of
+        a burst are not finite, do not span k directions or lie far from 0.
     ValueError
         If `burst_std` is not a number > 0.
 
@@ -76,6 +84,7 @@ class Bursts:
     _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
     _ids: NDArray[Any]  # (N,)
     _scale: NDArray[np.float64] | None
+    _perturbations: NDArray[np.float64] | None  # laid out as the points: (N', M, k), or (n, k) with offsets
     has_ids: bool
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
@@ -90,6 +99,7 @@ class Bursts:
         feature_names: Sequence[str] | NDArray[Any] | None = None,
         units: Units | None = None,
         burst_std: float | None = None,
+        perturbations: Perturbations | None = None,
         provenance: str = "",
     ) -> None:
         if isinstance(data, Bursts):
@@ -114,10 +124,11 @@ class Bursts:
                 labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
                 self._init(array, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, provenance)
+        self._perturb(perturbations)
 
     def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
-        self._rows, self._scale = np.arange(len(ids)), None
+        self._rows, self._scale, self._perturbations = np.arange(len(ids)), None, None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
 
     def _describe(
@@ -136,6 +147,17 @@ class Bursts:
             self.burst_std = burst_std
         self.provenance = provenance or self.provenance
 
+    def _perturb(self, perturbations: Perturbations | None) -> None:
+        if perturbations is None:
+            return
+        values = check_perturbations(perturbations, self.counts, self._ids)
+        if not np.array_equal(self._rows, np.arange(len(self._points if self._offsets is None else self._offsets[1:]))):
+            self._points, self._offsets = self._raw()  # only the chosen bursts have perturbations
+            self._rows = np.arange(len(self))
+        if self.burst_std is None:
+            self.burst_std = size_of(values, self.counts)
+        self._perturbations = values if self._offsets is not None else values.reshape(*self._points.shape[:2], -1)
+
     @classmethod
     def from_ragged(
         cls,
@@ -146,6 +168,7 @@ class Bursts:
         feature_names: Sequence[str] | NDArray[Any] | None = None,
         units: Units | None = None,
         burst_std: float | None = None,
+        perturbations: Perturbations | None = None,
         provenance: str = "",
     ) -> Bursts:
         """Make bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
@@ -155,8 +178,8 @@ class Bursts:
         points : array of shape (n, D)
         offsets : array of N + 1 integers
             From 0 to n, increasing.
-        ids, feature_names, units, burst_std, provenance
-            As for `Bursts`.
+        ids, feature_names, units, burst_std, perturbations, provenance
+            As for `Bursts`; perturbations may also be one array (n, k) of all points.
 
         Returns
         -------
@@ -191,6 +214,7 @@ class Bursts:
         out = cls.__new__(cls)
         out._init(points, offsets, labels, ids is not None)
         out._describe(feature_names, units, burst_std, provenance)
+        out._perturb(perturbations)
         return out
 
     @classmethod
@@ -207,7 +231,8 @@ class Bursts:
         ----------
         parts : sequence of Bursts
             With the same features. A part without names or units takes those of the others. Ids are kept if all parts
-            have them; bursts that have none in any part are numbered from 0.
+            have them; bursts that have none in any part are numbered from 0. Perturbations are known in all parts or in
+            none.
         keys : sequence of labels, one per part, optional
             Makes ids unique: the burst 'a' of the part with the key 'monday' is called 'monday/a'.
         burst_std : float, optional
@@ -256,6 +281,20 @@ class Bursts:
         if self._offsets is None:
             return np.full(len(self), self._points.shape[1], dtype=np.int64)
         return np.diff(self._offsets)[self._rows]
+
+    @property
+    def perturbed_dim(self) -> int | None:
+        """Number of latent directions of the known perturbations, k; None when they are not known."""
+        return None if self._perturbations is None else int(self._perturbations.shape[-1])
+
+    @property
+    def perturbations(self) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
+        """Known perturbations, (N, M, k), or a list of N arrays (M_i, k); None when they are not known."""
+        if self._perturbations is None:
+            return None
+        if self.is_ragged:
+            return [self.perturbations_of([i])[0] for i in range(len(self))]
+        return self.perturbations_of(range(len(self)))
 
     @property
     def is_ragged(self) -> bool:
@@ -318,7 +357,10 @@ class Bursts:
     def __getstate__(self) -> dict[str, Any]:
         """Only the chosen bursts: a part that is sent to another process does not take the whole memory with it."""
         points, offsets = self._raw()
-        return {**self.__dict__, "_points": points, "_offsets": offsets, "_rows": np.arange(len(self))}
+        own = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(self)), "_perturbations": None}
+        if self._perturbations is not None:
+            own["_perturbations"] = self._like(_points=self._perturbations)._raw()[0]
+        return {**self.__dict__, **own}
 
     # -- choosing -----------------------------------------------------------------------------------------------
 
@@ -377,6 +419,18 @@ class Bursts:
             raise ValueError(f"the scale of {self.feature_label(int(bad[0]))} is {factor[bad[0]]}; expected > 0.")
         return self._like(_scale=factor.copy() if self._scale is None else self._scale * factor)
 
+    def without_perturbations(self) -> Bursts:
+        """Return the same bursts as if their perturbations were not known, as in the paper.
+
+        Only for perturbations that are equally wide in all directions and everywhere.
+
+        Returns
+        -------
+        Bursts
+            Their σ stays.
+        """
+        return self._like(_perturbations=None)
+
     def _like(self, **changes: Any) -> Bursts:
         out = Bursts.__new__(Bursts)
         out.__dict__.update(self.__dict__ | changes)
@@ -409,6 +463,33 @@ class Bursts:
                 positions = group[start : start + size]
                 yield positions, self._divided(np.asarray(self._stack(self._rows[positions]), dtype=np.float64))
                 forget_pages(self._points)
+
+    def perturbations_of(self, positions: ArrayLike) -> NDArray[np.float64]:
+        """Return the known perturbations of bursts of equal length, such as those of a chunk of `blocks`.
+
+        Parameters
+        ----------
+        positions : (b,) array of int
+
+        Returns
+        -------
+        (b, M, k) array
+
+        Raises
+        ------
+        BurstError
+            If the perturbations are not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> z = np.array([[[0.0], [0.1], [-0.1]]])
+        >>> Bursts(np.sin(z), perturbations=z).perturbations_of([0]).shape
+        (1, 3, 1)
+        """
+        if self._perturbations is None:
+            raise BurstError("the perturbations of these bursts are not known; pass Bursts(…, perturbations=Z).")
+        return np.asarray(self._like(_points=self._perturbations)._stack(self._rows[np.asarray(positions)]))
 
     def to_array(self) -> NDArray[np.float64]:
         """Return all bursts as one array.

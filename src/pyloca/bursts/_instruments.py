@@ -41,7 +41,7 @@ def from_function(
     Returns
     -------
     Bursts
-        N bursts that know their σ.
+        N bursts that know their σ and their perturbations.
 
     Raises
     ------
@@ -60,10 +60,11 @@ def from_function(
     check_real("burst_std", burst_std)
     check_count("n_points", n_points, X.shape[1] + 1)
     random = as_random(random_state)
-    cloud = X[:, None] + burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
+    steps = burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
     return Bursts(
-        measure(f, cloud),
+        measure(f, X[:, None] + steps),
         burst_std=float(burst_std),
+        perturbations=steps,
         provenance=f"from_function: {n_points} Gaussian perturbations of σ = {burst_std:g} pushed through f",
     )
 
@@ -90,21 +91,22 @@ def sensor_array(
     n_receivers : int
         Receivers on the ring, at least 3.
     stencil : array of shape (M, d), optional
-        Offsets s_j of your own receivers, in place of a ring.
+        Offsets s_j of your own receivers, in place of a ring. It may be longer one way than another.
     whiten : bool
-        Whether to make a stencil isotropic that is longer one way than another. This moves the receivers, so it is only
-        for those you can move.
+        Whether to make such a stencil isotropic. This moves the receivers, so it is only for those you can move. LOCA
+        does not need it, since the bursts know their perturbations; methods that do not use these do.
 
     Returns
     -------
     Bursts
-        N bursts of M measurements. Their σ is that of the centred stencil; a ring has σ² = r²/2 · M/(M − 1).
+        N bursts of M measurements that know their perturbations. Their σ is that of the centred stencil; a ring has
+        σ² = r²/2 · M/(M − 1).
 
     Raises
     ------
     BurstError
-        If the stencil does not span all directions, or is longer one way than another and `whiten` is false; if
-        `positions` or the values of `f` are not finite numbers of the right shape.
+        If the stencil does not span all directions; if `positions` or the values of `f` are not finite numbers of the
+        right shape.
     ValueError
         If `radius` or `n_receivers` is wrong.
 
@@ -134,12 +136,7 @@ def sensor_array(
     variances, axes = np.linalg.eigh(centred.T @ centred / (len(centred) - 1))
     if variances[0] <= 1e-12 * variances[-1]:
         raise BurstError("the receivers lie on a line or in a plane of their space; they must span all directions.")
-    if variances[-1] > (1 + 1e-6) * variances[0]:
-        if not whiten:
-            raise BurstError(
-                f"the stencil is anisotropic: σ is {np.sqrt(variances[0]):.3g} one way, {np.sqrt(variances[-1]):.3g} "
-                "another, and LOCA would take that for a property of the space. Use a regular stencil, or whiten=True."
-            )
+    if variances[-1] > (1 + 1e-6) * variances[0] and whiten:
         level = np.exp(np.log(variances).mean())
         centred = centred @ axes * np.sqrt(level / variances) @ axes.T
         name += ", whitened"
@@ -148,6 +145,7 @@ def sensor_array(
     return Bursts(
         measure(f, X[:, None] + centred),
         burst_std=sigma,
+        perturbations=np.tile(centred, (len(X), 1, 1)),
         provenance=f"sensor_array: {name}, radius {radius:g}, σ = {sigma:g}",
     )
 
@@ -182,7 +180,7 @@ def on_manifold(
     Returns
     -------
     Bursts
-        N bursts that know their σ.
+        N bursts that know their σ and their perturbations: the steps, along tangents that differ from burst to burst.
 
     Raises
     ------
@@ -219,6 +217,7 @@ def on_manifold(
     return Bursts(
         measure(f, cloud),
         burst_std=float(burst_std),
+        perturbations=steps,
         provenance=f"on_manifold: tangent Gaussian bursts of σ = {burst_std:g} on a {kind}",
     )
 

@@ -19,7 +19,7 @@ from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
-from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, text_columns_found
+from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, take_perturbations, text_columns_found
 from pyloca.errors import BurstError
 
 __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "save_bursts"]
@@ -45,6 +45,7 @@ def open_bursts(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
+    perturbations: Sequence[str] = (),
 ) -> Bursts:
     r"""Read bursts from a file, by its suffix.
 
@@ -52,7 +53,7 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D) and `units` (D).
+        `ids` (N), `feature_names` (D), `units` (D) and `perturbations` (N, M, k) or (n, k).
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -71,6 +72,8 @@ def open_bursts(
     on_text : {"raise", "warn"}
         What to do about columns of a table that do not hold numbers when no `columns` are given: refuse the file, or
         leave them out with a warning.
+    perturbations : sequence of str
+        Columns that are the latent displacement of each row, which you set; see `Bursts`.
 
     Returns
     -------
@@ -96,7 +99,13 @@ def open_bursts(
     if on_text not in ("raise", "warn"):
         raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
     path = _readable(path)
-    return _naming(path, lambda: READERS[path.suffix.lower()](path, Wanted(burst_id, columns, exclude, on_text)))
+    both = columns if columns is None else [*columns, *perturbations]
+
+    def read() -> Bursts:
+        found = READERS[path.suffix.lower()](path, Wanted(burst_id, both, exclude, on_text))
+        return take_perturbations(found, perturbations)
+
+    return _naming(path, read)
 
 
 def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
@@ -157,8 +166,8 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
-    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
-    and .parquet.
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
+    .parquet, and perturbations to .npz.
 
     Parameters
     ----------
@@ -178,7 +187,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     Warns
     -----
     UserWarning
-        If ids or names are lost in a .npy file.
+        If ids or names are lost in a .npy file, or perturbations in any but .npz.
 
     Examples
     --------
@@ -194,8 +203,11 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     path = Path(path)
     if path.suffix.lower() not in WRITERS:
         raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
-    buffer = io.BytesIO()
-    WRITERS[path.suffix.lower()](Bursts(bursts), buffer)
+    bursts, buffer = Bursts(bursts), io.BytesIO()
+    if bursts.perturbed_dim is not None and path.suffix.lower() != ".npz":
+        lost = f"perturbations are not written to {path.suffix} files. Use .npz to keep them."
+        warnings.warn(lost, UserWarning, stacklevel=2)
+    WRITERS[path.suffix.lower()](bursts, buffer)
     return write_atomically(path, buffer.getvalue())
 
 
@@ -242,7 +254,9 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units") if name in names}
+    described: dict[str, Any] = {
+        name: get(name) for name in ("ids", "feature_names", "units", "perturbations") if name in names
+    }
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -288,6 +302,9 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["feature_names"] = np.array(bursts.feature_names)
     if bursts.units is not None:
         arrays["units"] = np.array(bursts.units)
+    if bursts.perturbed_dim is not None:
+        known = bursts.perturbations
+        arrays["perturbations"] = np.concatenate(known) if isinstance(known, list) else np.asarray(known)
     np.savez(file, allow_pickle=False, **arrays)
 
 
@@ -306,6 +323,7 @@ def read_csv(
     *,
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
+    perturbations: Sequence[str] = (),
 ) -> Bursts:
     r"""Read bursts from a long table in CSV with a header line.
 
@@ -313,7 +331,7 @@ def read_csv(
     ----------
     file : text file
         Open it with ``newline=""``.
-    burst_id, columns, exclude, on_text
+    burst_id, columns, exclude, on_text, perturbations
         As for `open_bursts`.
 
     Returns
@@ -332,13 +350,15 @@ def read_csv(
     >>> bursts.ids.tolist(), bursts.feature_names
     ([7, 4], ('p', 'T'))
     """
-    table = read_table(file, burst_id, columns, exclude, needed=True)
+    both = columns if columns is None else [*columns, *perturbations]
+    table = read_table(file, burst_id, both, exclude, needed=True)
     if table.text_columns:
         text_columns_found(dict.fromkeys(table.text_columns, "text"), on_text)
     values = dict(zip(table.names, table.values.T, strict=True))
     out = from_columns({burst_id: np.array(table.labels), **values}, burst_id, None, ())
     left_out = f"; left out as text: {', '.join(table.text_columns)}" if table.text_columns else ""
-    return Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
+    out = Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
+    return take_perturbations(out, perturbations)
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from pyloca.bursts._container import Bursts
 from pyloca.bursts._labels import Units, as_labels, check_unique_columns, choose_columns, missing_at
 from pyloca.errors import BurstError
 
-__all__ = ["BURST_ID", "OnText", "as_array", "from_columns", "from_table", "text_columns_found"]
+__all__ = ["BURST_ID", "OnText", "as_array", "from_columns", "from_table", "take_perturbations", "text_columns_found"]
 
 BURST_ID = "burst_id"
 OnText = Literal["raise", "warn"]
@@ -26,6 +26,7 @@ def from_table(
     *,
     exclude: Sequence[str] = (),
     units: Units | None = None,
+    perturbations: Sequence[str] = (),
 ) -> Bursts:
     """Make bursts from a long table: rows with the same `burst_id` are a burst, in order of first appearance.
 
@@ -39,6 +40,8 @@ def from_table(
     exclude : sequence of str
         Columns that are not measurements.
     units : mapping from name to unit, or sequence of str, optional
+    perturbations : sequence of str
+        Columns that are not measurements but the latent displacement of each row, which you set; see `Bursts`.
 
     Returns
     -------
@@ -61,7 +64,37 @@ def from_table(
     else:
         names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
     check_unique_columns([str(name) for name in names])
-    return from_columns({str(name): as_array(frame[name]) for name in names}, burst_id, columns, exclude, units)
+    plain = {str(name): as_array(frame[name]) for name in names}
+    if not perturbations:
+        return from_columns(plain, burst_id, columns, exclude, units)
+    both = None if columns is None else [*columns, *perturbations]
+    return Bursts(take_perturbations(from_columns(plain, burst_id, both, exclude), perturbations), units=units)
+
+
+def take_perturbations(bursts: Bursts, names: Sequence[str]) -> Bursts:
+    """Take some features of bursts as their perturbations."""
+    if not names:
+        return bursts
+    known = list(bursts.feature_names or ())
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise BurstError(
+            f"there is no column {', '.join(map(repr, missing))} of perturbations; those with numbers are "
+            f"{', '.join(known) or 'not named'}."
+        )
+    rest = [j for j, name in enumerate(known) if name not in names]
+    if not rest:
+        raise BurstError("all columns are perturbations; there is none of measurements.")
+    points, offsets = bursts.to_ragged()
+    return Bursts.from_ragged(
+        np.ascontiguousarray(points[:, rest]),  # sums depend on the layout, in the last digit
+        offsets,
+        ids=bursts.ids if bursts.has_ids else None,
+        feature_names=[known[j] for j in rest],
+        units=None if bursts.units is None else [bursts.units[j] for j in rest],
+        perturbations=points[:, [known.index(name) for name in names]],
+        provenance=f"{bursts.provenance}; perturbations: {', '.join(names)}",
+    )
 
 
 def as_array(column: Any) -> NDArray[Any]:

@@ -19,6 +19,7 @@ class Columns(NamedTuple):
     burst_id: str | None = None
     names: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
+    perturbations: tuple[str, ...] = ()
 
 
 def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -34,7 +35,7 @@ def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
 
 
 def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add --burst-id, --columns and --exclude; the command takes them together, as `columns`."""
+    """Add --burst-id, --columns, --exclude and --perturbations; the command takes them together, as `columns`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -43,17 +44,27 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
             burst_id: str | None,
             columns: tuple[str, ...] | None,
             exclude: tuple[str, ...] | None,
+            perturbations: tuple[str, ...] | None,
             **rest: Any,
         ) -> Any:
             both = [name for name in columns or () if name in (exclude or ())]
             if both:
                 raise click.UsageError(f"--columns and --exclude both name '{both[0]}'.")
-            return command(*args, columns=Columns(burst_id, columns, exclude or ()), **rest)
+            both = [name for name in perturbations or () if name in (*(columns or ()), *(exclude or ()))]
+            if both:
+                raise click.UsageError(f"--perturbations names '{both[0]}', which --columns or --exclude names too.")
+            return command(*args, columns=Columns(burst_id, columns, exclude or (), perturbations or ()), **rest)
 
         options = [
             click.option("--burst-id", metavar="NAME", help=f"Column that names the burst.  [default: {default}]"),
             click.option("--columns", callback=names_of, metavar="NAMES", help="Sensors to read, such as p1,p2,t1."),
             click.option("--exclude", callback=names_of, metavar="NAMES", help="Columns that are not sensors."),
+            click.option(
+                "--perturbations",
+                callback=names_of,
+                metavar="NAMES",
+                help="Columns of displacements that you set, such as dx,dy.",
+            ),
         ]
         for option in reversed(options):
             packed = option(packed)

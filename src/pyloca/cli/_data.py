@@ -99,11 +99,11 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
             f"{_name(source)}: there is no column '{burst_id}'; the table has {', '.join(header)}. "
             "Say which of them names the burst of a row: --burst-id NAME."
         )
-    bursts = _bursts(source, burst_id, columns.names, columns.exclude)
+    bursts = _bursts(source, burst_id, columns.names, columns.exclude, columns.perturbations)
     if header is None or columns.names is not None:
         return bursts, {}
     names = np.array(bursts.feature_names)
-    expected = {burst_id, *columns.exclude, *names}
+    expected = {burst_id, *columns.exclude, *columns.perturbations, *names}
     left_out = {name: "text" for name in header if name not in expected}
     points, offsets = bursts.to_ragged()
     _say_clocks(points, names.tolist())
@@ -119,6 +119,7 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
             ids=bursts.ids,
             feature_names=names[~constant].tolist(),
             units=units,
+            perturbations=bursts.perturbations,
             provenance=f"{bursts.provenance}; left out as constant: {', '.join(names[constant])}",
         )
     return bursts, left_out
@@ -149,26 +150,41 @@ def read_bursts_like(model: LOCA, data: str, columns: Columns) -> Bursts:
     source = _source(data)
     burst_id = burst_id_of(model, columns)
     header = _header(source)
-    known = _known(model, columns)
+    known, moved = _known(model, columns), _perturbations(model, columns, header)
     if known is None or header is None:
-        bursts = _bursts(source, burst_id, columns.names, columns.exclude)
+        bursts = _bursts(source, burst_id, columns.names, columns.exclude, moved)
         if is_table(data) and columns.names is None:
-            read = {burst_id, *columns.exclude, *(bursts.feature_names or ())}
+            read = {burst_id, *columns.exclude, *moved, *(bursts.feature_names or ())}
             say_left_out({name: "text" for name in header or () if name not in read})
         return bursts
-    bursts = _bursts(source, burst_id, known, ())
-    _say_ignored(model, columns, (name for name in header if name not in {burst_id, *known}))
+    bursts = _bursts(source, burst_id, known, (), moved)
+    _say_ignored(model, columns, (name for name in header if name not in {burst_id, *known, *moved}))
     return bursts
 
 
-def _bursts(source: Source, burst_id: str, names: Sequence[str] | None, exclude: Sequence[str]) -> Bursts:
+def _perturbations(model: LOCA, columns: Columns, header: list[str] | None) -> tuple[str, ...]:
+    """Return the columns of displacements: the requested ones, or those of the fit if the table has them."""
+    if columns.perturbations:
+        return columns.perturbations
+    remembered = tuple(_remembered(model).get("perturbations", ()))
+    missing = [name for name in remembered if name not in (header or ())]
+    if missing:
+        click.echo(f"No column {some(missing)} of displacements: bursts are placed at their means.", err=True)
+    return () if missing else remembered
+
+
+def _bursts(
+    source: Source, burst_id: str, names: Sequence[str] | None, exclude: Sequence[str], moved: Sequence[str]
+) -> Bursts:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "columns that do not hold numbers", UserWarning)  # `say_left_out` names them
         if isinstance(source, str):
-            return open_bursts(source, burst_id=burst_id, columns=names, exclude=exclude, on_text="warn")
+            return open_bursts(
+                source, burst_id=burst_id, columns=names, exclude=exclude, on_text="warn", perturbations=moved
+            )
         with _named(source.name):
             source.seek(0)
-            return read_csv(source, burst_id, names, exclude=exclude, on_text="warn")
+            return read_csv(source, burst_id, names, exclude=exclude, on_text="warn", perturbations=moved)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------
@@ -301,7 +317,8 @@ def _known(model: LOCA, columns: Columns) -> list[str] | None:
 
 def _say_ignored(model: LOCA, columns: Columns, names: Iterable[str]) -> None:
     """Name columns that the fit has not seen."""
-    expected = {*_remembered(model).get("exclude", ()), *columns.exclude}
+    table = _remembered(model)
+    expected = {*table.get("exclude", ()), *table.get("perturbations", ()), *columns.exclude, *columns.perturbations}
     extra = [name for name in names if name not in expected]
     if extra:
         click.echo(f"Ignored, because the model was fitted without: {some(extra)}.", err=True)

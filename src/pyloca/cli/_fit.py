@@ -114,6 +114,7 @@ def fit(
     Examples:
       pyloca fit bursts.csv -d 2 --burst-std 0.01 -o model.safetensors --embedding z.csv
       pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors
+      pyloca fit steps.csv --perturbations dx,dy -d 2 -o model.safetensors
     """
     settings = DEFAULTS | (from_config(config) if config is not None else {})
     settings |= {name: value for name, value in options.items() if value is not None}
@@ -158,6 +159,8 @@ def fit(
     burst_id = columns.burst_id or BURST_ID
     if is_table(data):
         model.table_ = {"burst_id": burst_id, "exclude": [*columns.exclude, *left_out]}
+        if columns.perturbations:
+            model.table_["perturbations"] = list(columns.perturbations)
     if output is not None:
         model.save(output)
     if embedding is not None:

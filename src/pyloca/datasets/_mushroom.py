@@ -51,7 +51,7 @@ def mushroom(
     """
     random = check_random_state(random_state)
     X = random.uniform(size=(n_bursts, 2))
-    bursts = from_function(f1, X, burst_std, n_points, random_state=random)
+    bursts = from_function(f1, X, burst_std, n_points, random_state=random).without_perturbations()
     return Dataset("mushroom", X, f1(X), bursts, burst_std, 2, 2, f1)
 
 
@@ -93,7 +93,7 @@ def frame(
     random = check_random_state(random_state)
     candidates = random.uniform(size=(8 * n_bursts + 100, 2))  # the frame is 36 % of the square: these suffice
     X = candidates[~_inside(candidates, *INNER)][:n_bursts]
-    bursts = from_function(f1, X, burst_std, n_points, random_state=random)
+    bursts = from_function(f1, X, burst_std, n_points, random_state=random).without_perturbations()
     test = random.uniform(*OUTER, size=(n_test, 2))
     inner, outer = _inside(test, *INNER), ~_inside(test, 0, 1)
     parts = {"frame": ~inner & ~outer, "interpolation": inner, "extrapolation": outer}

@@ -84,7 +84,7 @@ def wifi(
     transmitters = _uniform(n_transmitters, random)
     X = _uniform(n_bursts, random)
     measure = partial(signals, transmitters=transmitters)
-    bursts = sensor_array(measure, X, radius, n_receivers)
+    bursts = sensor_array(measure, X, radius, n_receivers).without_perturbations()
     assert bursts.burst_std is not None
     extras = {"transmitters": transmitters, "rooms": FLOOR_PLAN}
     return Dataset("wifi", X, measure(X), bursts, bursts.burst_std, 2, 2, measure, extras=extras)

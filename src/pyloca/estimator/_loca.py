@@ -52,11 +52,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space. It alone sets the scale of the coordinates. None takes
         ``bursts.burst_std`` if it is known. Otherwise σ is estimated as in the paper, by the square root of the median
-        first eigenvalue of the burst covariances, and coordinates are right up to one factor.
+        first eigenvalue of the burst covariances, and coordinates are right up to one factor. Bursts whose
+        perturbations are known have the scale of these, whatever σ.
     intrinsic_dim : int, optional
-        k, the dimension of a burst. None estimates it from the burst spectra.
+        k, the dimension of a burst. None takes that of known perturbations, or estimates it from the burst spectra.
     solver : {"fast", "paper"}, default="fast"
-        "fast" takes seconds; "paper" is Algorithm 1 with its schedule.
+        "fast" takes seconds; "paper" is Algorithm 1 with its schedule. The latter does not use known perturbations, and
+        raises if there are any: pass ``bursts.without_perturbations()``.
     encoder, decoder : torch.nn.Module, optional
         Your own networks, (n, D) → (n, d) and back. They are copied, not trained in place. None builds an MLP. The fast
         solver reinitializes linear layers that still have PyTorch's default weights; any other weights are kept as a
@@ -77,7 +79,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Noise of the instrument, which bursts contain beside the perturbation: a number, (D,) or (N, D) for standard
         deviations, (D, D) or (N, D, D) for covariances (per sensor, or per burst and sensor). "estimate" finds the
         noise of each sensor, correlations between sensors and changes from place to place from what lies off the
-        tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. Used by the fast solver.
+        tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. Used by the fast solver. Not for bursts
+        whose perturbations are known: their regression averages the noise.
     max_strays : float, default=0.01
         Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
         stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are

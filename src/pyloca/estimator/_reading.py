@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca.bursts import Bursts, as_bursts, open_bursts, split_indices
+from pyloca.bursts import Bursts, as_bursts, column_names, open_bursts, split_indices
 from pyloca.errors import BurstError
 from pyloca.findings import no_displacement
 from pyloca.geometry import (
@@ -43,6 +43,7 @@ __all__ = [
     "read",
     "read_like",
     "refuse_unfit",
+    "with_burst_std",
 ]
 
 Array = NDArray[np.float64]
@@ -109,6 +110,13 @@ def as_source(data: Data) -> Bursts | BurstStatistics:
             "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
         )
     return as_bursts(data)
+
+
+def with_burst_std(data: Bursts | BurstStatistics, burst_std: float | None) -> Bursts | BurstStatistics:
+    """Set σ of bursts with known perturbations, whose tangents are σ J: coordinates are then free of σ."""
+    if burst_std is None or isinstance(data, BurstStatistics) or data.perturbed_dim is None:
+        return data
+    return Bursts(data, burst_std=burst_std)
 
 
 def holds_bursts(X: Any) -> bool:
@@ -227,7 +235,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     >>> prepare(LOCA(2), bursts).statistics.intrinsic_dim
     2
     """
-    source = as_source(data)
+    source = with_burst_std(as_source(data), model.burst_std)
     options: dict[str, Any] = {
         "intrinsic_dim": model.intrinsic_dim,
         "measurement_noise": _noise(model.measurement_noise, source),
@@ -354,7 +362,7 @@ def read_like(model: Any, data: Data) -> Reading:
     (7, 2)
     """
     check_is_fitted(model)
-    source = _source_like(model, data)
+    source = with_burst_std(_source_like(model, data), model.burst_std_)
     _refuse_other_features(model, source)
     bursts, statistics = read(
         source,
@@ -383,7 +391,11 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
     table = getattr(model, "table_", None)
     if table is None or not isinstance(data, (str, os.PathLike)) or not hasattr(model, "feature_names_in_"):
         return as_source(data)
-    return open_bursts(data, burst_id=table["burst_id"], columns=model.feature_names_in_.tolist())
+    moved = table.get("perturbations", ())
+    if moved and not set(moved) <= set(column_names(data) or ()):
+        moved = ()  # without displacements bursts are placed at their means, as those of an array are
+    features = model.feature_names_in_.tolist()
+    return open_bursts(data, burst_id=table["burst_id"], columns=features, perturbations=moved)
 
 
 def inner(model: Any, name: str) -> nn.Module:

@@ -68,6 +68,8 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
     Finding or None
         "noise" or "more_tangents", or None when nothing is wrong.
     """
+    if bursts is not None and bursts.perturbed_dim is not None:
+        return None  # a regression averages noise, and its error is in the counts
     k = statistics.intrinsic_dim
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
     if not NOISY.passed(share):

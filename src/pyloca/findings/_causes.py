@@ -22,7 +22,7 @@ from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstStatistics, sample_rows
+from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
 from pyloca.thresholds import (
     BENT,
@@ -31,6 +31,7 @@ from pyloca.thresholds import (
     FEW,
     FEWEST,
     MANY_APART,
+    MOST,
     OFF,
     OFF_MEDIANS,
     RECHECKED,
@@ -69,6 +70,11 @@ class Fit:
     white: Whitening
     bursts: Bursts | None
     round_trip: Array | None = None
+
+    @property
+    def regressed(self) -> bool:
+        """Whether Jacobians were found by regression on known perturbations."""
+        return self.bursts is not None and self.bursts.perturbed_dim is not None
 
     @property
     def k(self) -> int:
@@ -151,6 +157,14 @@ def _few_points(fit: Fit) -> Finding | None:
     points, rough = float(np.median(fit.statistics.counts)), size_error(fit.statistics.counts)
     if not (ROUGH.passed(rough) and fit.white.sampled):
         return None
+    if fit.regressed:
+        return Finding(
+            "few_points",
+            f"the regression on the known perturbations tells the size of a burst along a line only to within "
+            f"{rough:.0%}, by its residuals (median): coordinates rest on many bursts together, and no single burst "
+            "can be checked. Take more points per burst or average readings; perturb more if the residuals are noise, "
+            "and less if they are curvature.",
+        )
     return Finding(
         "few_points",
         f"a burst of {points:.0f} points tells its size along a line only to within {rough:.0%}: coordinates rest on "
@@ -186,12 +200,20 @@ def _bent(fit: Fit) -> Finding | None:
     """Check whether encoded points of a burst vary differently from its pushed tangents."""
     if fit.bursts is None or fit.statistics.noise is not None:  # the points still contain the noise
         return None
+    # Of points that are mostly noise, the encoder tells nothing about the bends of the measurement.
+    if fit.regressed and MOST < np.median(fit.statistics.residuals / fit.statistics.spectra.sum(axis=1)):
+        return None
     probe = sample_rows(len(fit.bursts), RECHECKED)
     changes = np.empty(len(probe))
-    for rows, block in fit.bursts[probe].blocks():
+    sample = fit.bursts[probe]
+    for rows, block in sample.blocks():
         encoded = apply_rows(fit.encoder, block, fit.d)  # (b, m, d)
-        centred = encoded - encoded.mean(axis=1, keepdims=True)
-        values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
+        if fit.regressed:
+            slopes = regress(encoded, sample.perturbations_of(rows)).jacobians
+            values = np.square(fit.burst_std * np.linalg.svd(slopes, compute_uv=False))
+        else:
+            centred = encoded - encoded.mean(axis=1, keepdims=True)
+            values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
         pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
         changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
     change = float(np.median(changes))

@@ -175,9 +175,11 @@ class Neighborhood:
         ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
         logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
-        error = np.sqrt((self.statistics.intrinsic_dim + 1) / (2 * (np.median(self.statistics.counts) - 1)))
+        # of each edge by itself: the error of a regression differs from burst to burst
+        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.counts - 1))
+        error = np.sqrt((variance[heads] + variance[tails]) / 2)
         errors = JUMP_ERRORS_CURVE if self.statistics.intrinsic_dim == 1 else JUMP_ERRORS
-        least = max(JUMP, errors * error)
+        least = np.maximum(JUMP, errors * error)
         size = np.where(same, np.abs(logs).min(axis=1), 0)
         return np.where(size > least, size, 0)
 

@@ -2,6 +2,7 @@
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
 from pyloca.geometry._noise import Noise, as_noise
+from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._spectra import (
@@ -19,6 +20,7 @@ __all__ = [
     "BurstStatistics",
     "JointMahalanobis",
     "Noise",
+    "Regression",
     "as_noise",
     "burst_means",
     "burst_std_from_spectra",
@@ -29,5 +31,6 @@ __all__ = [
     "mahalanobis_graph",
     "noise_from_spectra",
     "refuse_pieces",
+    "regress",
     "sample_rows",
 ]

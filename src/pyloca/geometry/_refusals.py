@@ -22,6 +22,7 @@ __all__ = [
     "may_be_left_out",
     "refuse_bad_values",
     "refuse_few",
+    "refuse_options",
     "refuse_short",
 ]
 
@@ -51,6 +52,24 @@ def refuse_short(bursts: Bursts, k: int, max_strays: float = 0.0) -> None:
             f"{bursts.name_of(i)} (and {len(short) - 1} more) has {counts[i]} points; k = {k} tangents need at "
             f"least {k + 1}. Take more points, or remove these bursts{', or lower intrinsic_dim' if k > 1 else ''}. "
             f"{may_be_left_out(allowed, max_strays)}".rstrip()
+        )
+
+
+def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, measurement_noise: Any) -> None:
+    """Refuse options that contradict known perturbations."""
+    k = check_k(int(bursts.perturbed_dim or 0), bursts.n_features)
+    if intrinsic_dim is not None and intrinsic_dim != k:
+        raise BurstError(
+            f"the perturbations have k = {k} directions, not intrinsic_dim = {intrinsic_dim}. Leave intrinsic_dim out."
+        )
+    if max_dim is not None and max_dim < k:
+        raise BurstError(
+            f"n_components = {max_dim} cannot hold perturbations in k = {k} directions; use n_components={k} or more."
+        )
+    if measurement_noise is not None:
+        raise ValueError(
+            "measurement_noise is subtracted from covariances, and bursts with known perturbations have none: their "
+            "regression averages the noise. Leave it out, or pass bursts.without_perturbations()."
         )
 
 

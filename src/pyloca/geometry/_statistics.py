@@ -24,8 +24,10 @@ from pyloca.geometry._refusals import (
     may_be_left_out,
     refuse_bad_values,
     refuse_few,
+    refuse_options,
     refuse_short,
 )
+from pyloca.geometry._regression import look_by_regression
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
 from pyloca.thresholds import MIN_BURSTS
 
@@ -42,11 +44,12 @@ class BurstStatistics:
     Attributes
     ----------
     means : (N, D) array
-        μ_i.
+        μ_i; the readings at displacement 0 where perturbations are known.
     tangents : (N, k, D) array
         A_i, rows orthogonal and longest first, with A_iᵀ A_i the rank-k part of the burst covariance.
     counts : (N,) array
-        M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
+        M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`). Where perturbations
+        are known, the points of a burst whose sampling error is as large as the error of the regression.
     residuals : (N,) array
         Trace of the covariance off the tangents: noise and curvature.
     total, noise : (N, k, k) array, optional
@@ -110,7 +113,7 @@ class BurstStatistics:
         ----------
         bursts : Bursts or (N, M, D) array
         intrinsic_dim : int, optional
-            k; None: estimated from the spectra of the bursts.
+            k; None: that of the perturbations if they are known, else estimated from the spectra of the bursts.
         max_dim : int, optional
             Largest k that the estimate may return.
         measurement_noise : float, array, Noise or "estimate", optional
@@ -131,7 +134,9 @@ class BurstStatistics:
         ------
         BurstError
             If there are too few bursts, if a burst has too few points, no spread or a value that cannot be used, or
-            if k cannot be estimated.
+            if k cannot be estimated or is not that of the perturbations.
+        ValueError
+            If `measurement_noise` is given and perturbations are known: a regression has no noise to subtract.
 
         Examples
         --------
@@ -142,6 +147,13 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
+        labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        if bursts.perturbed_dim is not None:
+            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise)
+            seen = look_by_regression(bursts)
+            out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
+            out._refuse_flat_bursts(max_strays)
+            return out
         refuse_short(bursts, 1, max_strays)
         noise, k = noise_and_k(_long(bursts, max_strays), measurement_noise, static, intrinsic_dim, max_dim)
         refuse_short(bursts, k, max_strays)
@@ -167,9 +179,7 @@ class BurstStatistics:
             total=None if noise is None else seen.total,
             noise=None if noise is None else seen.noise,
             instrument=noise,
-            ids=bursts.ids,
-            feature_names=bursts.feature_names,
-            units=bursts.units,
+            **labels,
         )
         if rails is not None:
             for row, reason in rails.reasons().items():
@@ -571,7 +581,7 @@ class BurstStatistics:
 
 
 def burst_means(bursts: Bursts) -> NDArray[np.float64]:
-    """Compute the means of bursts, without their tangents.
+    """Compute the means of bursts, without their tangents; their readings at displacement 0 if perturbations are known.
 
     Parameters
     ----------
@@ -592,6 +602,8 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
     >>> burst_means(datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts).shape
     (100, 2)
     """
+    if bursts.perturbed_dim is not None:
+        return look_by_regression(bursts).means
     means = np.empty((len(bursts), bursts.n_features))
     for rows, block in bursts.blocks():
         refuse_bad_values(bursts, rows, block)

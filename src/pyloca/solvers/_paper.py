@@ -51,12 +51,19 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
     ------
     BurstError
         If there are only statistics.
+    ValueError
+        If the perturbations of the bursts are known, which Algorithm 1 does not use.
     ConvergenceError
         If the loss becomes non-finite again and again.
     """
     if problem.bursts is None:
         raise BurstError(
             'solver="paper" trains on raw bursts; it cannot use BurstStatistics. Pass the bursts, or solver="fast".'
+        )
+    if problem.bursts.perturbed_dim is not None:
+        raise ValueError(
+            'solver="paper" trains on covariances and does not use the perturbations that these bursts know. Pass '
+            'bursts.without_perturbations(), if they are equally wide in all directions, or solver="fast".'
         )
     return _PaperSolver(problem, problem.bursts, monitor).solve()
 

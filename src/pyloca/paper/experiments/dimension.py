@@ -76,7 +76,7 @@ def _bursts(settings: DimensionSettings, seed: int) -> dict[str, Bursts]:
     return {
         "sphere": datasets.sphere(settings.sphere_points, std, random_state=seed).bursts,
         "mushroom": datasets.mushroom(n, m, std, random_state=seed).bursts,
-        "Swiss roll": from_function(swiss_roll, X, std, m, random_state=seed),
+        "Swiss roll": from_function(swiss_roll, X, std, m, random_state=seed).without_perturbations(),
     }
 
 

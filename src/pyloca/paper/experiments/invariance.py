@@ -51,7 +51,7 @@ def run(seed: int, solver: str = "fast", quick: bool = False) -> Result:
     embeddings, doubts, seconds = {}, [], 0.0
     for name, f in instruments.items():
         # The same seed draws the same perturbations: the instruments observe one experiment.
-        bursts = from_function(f, X, settings.burst_std, settings.n_points, random_state=seed)
+        bursts = from_function(f, X, settings.burst_std, settings.n_points, random_state=seed).without_perturbations()
         model, took = fit_loca(bursts, 2, settings.burst_std, settings, solver, seed)
         embeddings[name] = model.transform(f(X))
         doubts += [f"{name}: {doubt}" for doubt in model.diagnostics_.warnings]
