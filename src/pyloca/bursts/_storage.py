@@ -19,6 +19,7 @@ from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
+from pyloca.bursts._noise import select_noise
 from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, text_columns_found
 from pyloca.errors import BurstError
 
@@ -52,7 +53,7 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D) and `units` (D).
+        `ids` (N), `feature_names` (D), `units` (D), `burst_std`, `noise` and `provenance`.
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -157,8 +158,8 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
-    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
-    and .parquet.
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
+    .parquet, and σ, noise and provenance to .npz.
 
     Parameters
     ----------
@@ -242,7 +243,14 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units") if name in names}
+    described: dict[str, Any] = {
+        name: get(name) for name in ("ids", "feature_names", "units", "noise") if name in names
+    }
+    if "burst_std" in names:
+        described["burst_std"] = float(get("burst_std"))
+    if "provenance" in names:
+        text = get("provenance")[()]
+        described["provenance"] = text.decode() if isinstance(text, bytes) else str(text)
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -263,7 +271,8 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
     places = [bursts.feature_names.index(name) for name in names]
     units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
     points = np.ascontiguousarray(bursts._points[..., places])  # sums depend on the layout, in the last digit
-    return bursts._like(_points=points, feature_names=tuple(names), units=units)
+    noise = bursts._noise and (select_noise(*bursts._noise, places), bursts._noise[1])
+    return bursts._like(_points=points, feature_names=tuple(names), units=units, _noise=noise)
 
 
 def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
@@ -288,6 +297,12 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["feature_names"] = np.array(bursts.feature_names)
     if bursts.units is not None:
         arrays["units"] = np.array(bursts.units)
+    if bursts.burst_std is not None:
+        arrays["burst_std"] = np.array(bursts.burst_std)
+    if bursts.noise is not None:
+        arrays["noise"] = bursts.noise
+    if bursts.provenance:
+        arrays["provenance"] = np.array(bursts.provenance)
     np.savez(file, allow_pickle=False, **arrays)
 
 
