@@ -29,7 +29,7 @@ FULL = 200  # features up to which noise is sought that is correlated between th
 # What the row "recordings" of `python -m benchmarks dirty` was judged with.
 BENT = 0.04  # part of the variance of a step by which growth may fall short of, or exceed, a straight line
 FAR = 0.1  # decorrelation, 1 − autocorrelation, over one step
-QUIET = 0.5  # noise over growth at which a longer lag is no longer better: 0.89 of the best efficiency, which is at 1
+QUIET = 0.75  # noise over growth at which a longer lag is no longer better: 0.98 of the best efficiency, which is at 1
 NOISY = 2.0  # noise over growth that is accepted when no longer lag is short enough
 
 
