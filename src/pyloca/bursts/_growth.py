@@ -28,6 +28,7 @@ FULL = 200  # features up to which noise is sought that is correlated between th
 
 # What the row "recordings" of `python -m benchmarks dirty` was judged with.
 BENT = 0.04  # part of the variance of a step by which growth may fall short of, or exceed, a straight line
+INDEPENDENT = 0.5  # decorrelation, with noise, above which it cannot be told whether noise or motion is to blame
 FAR = 0.1  # decorrelation, 1 − autocorrelation, over one step
 QUIET = 0.75  # noise over growth at which a longer lag is no longer better: 0.98 of the best efficiency, which is at 1
 NOISY = 2.0  # noise over growth that is accepted when no longer lag is short enough
@@ -44,14 +45,15 @@ class Growth:
         Of increments; without each stretch of time in turn, and of all.
     noise : (BLOCKS + 1,) array
         Part of it that does not grow; 0 when none is certain.
-    covariance : (D, D) array
-        2R, what noise adds to the covariance of increments, in the units of the recording; 0 when none is certain.
+    noise_array : array or None
+        2R, what noise adds to the covariance of increments, (D, D) in the units of the recording; of more than FULL
+        features only its standard deviations (D,). None when no noise is certain.
     """
 
     lags: NDArray[np.int64]
     variance: Array
     noise: Array
-    covariance: Array
+    noise_array: Array | None
 
     def grown(self, lag: int) -> Array:
         """Variance of increments without noise, (BLOCKS + 1,)."""
@@ -84,35 +86,50 @@ def measure_growth(
         name = f"feature {constant[0]}" if names is None else repr(names[constant[0]])
         raise BurstError(f"{name} never changes; leave it out.")
     scaled = [(recording - every.mean(axis=0)) / spread for recording in recordings]
-    size = max(PER_PLACE, -(-len(every) // PLACES))
-    place = np.zeros(len(every), dtype=np.int64)
-    for i, cell in enumerate(cells_of(np.concatenate(scaled), size)):
-        place[cell] = i
-    places = np.split(place, np.cumsum([len(recording) for recording in recordings])[:-1])
+    places = _places(scaled)
     lags = _lags(max(map(len, recordings)), given)
-    # (BLOCKS, L) sums of squares and numbers of increments
-    sums, counts = np.zeros((BLOCKS, len(lags))), np.zeros((BLOCKS, len(lags)))
-    for j, lag in enumerate(lags):
-        steps, block, dof = _increments(scaled, places, int(lag))
-        squares = np.square(steps).mean(axis=1) / dof
-        sums[:, j] = np.bincount(block, squares, BLOCKS)
-        counts[:, j] = np.bincount(block, minlength=BLOCKS)
-    without = [(sums.sum(0) - sums[b]) / np.maximum(counts.sum(0) - counts[b], 1) for b in range(BLOCKS)]
-    variance = np.array([*without, sums.sum(0) / counts.sum(0)])
+    variance = np.stack([_left_out(*_increments(scaled, places, int(lag))) for lag in lags], axis=1)
     weights, noise = _intercept(lags, variance)
     if not noise[-1] > SURE * _error(noise):
-        return Growth(lags, variance, np.zeros(BLOCKS + 1), np.zeros((len(spread),) * 2))
-    covariance = np.zeros((len(spread),) * 2)
+        return Growth(lags, variance, np.zeros(BLOCKS + 1), None)
+    return Growth(lags, variance, noise, _noise_array(scaled, places, lags, weights, spread))
+
+
+def _places(recordings: Sequence[Array]) -> list[NDArray[np.int64]]:
+    """Region of each sample, in which the drift is taken to be the same."""
+    every = np.concatenate(recordings)
+    cells = cells_of(every, max(PER_PLACE, -(-len(every) // PLACES)))
+    place = np.full(len(every), len(cells))  # that of the few samples which are left over
+    for i, cell in enumerate(cells):
+        place[cell] = i
+    return np.split(place, np.cumsum([len(recording) for recording in recordings])[:-1])
+
+
+def _left_out(steps: Array, freedom: float) -> Array:
+    """Mean square of increments without each stretch of time in turn, and of all, (BLOCKS + 1,)."""
+    block = np.arange(len(steps)) * BLOCKS // len(steps)
+    sums = np.bincount(block, np.square(steps).mean(axis=1) / freedom, BLOCKS)
+    counts = np.bincount(block, minlength=BLOCKS)
+    return np.append((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1), sums.sum() / counts.sum())
+
+
+def _noise_array(
+    recordings: Sequence[Array],
+    places: Sequence[NDArray[np.int64]],
+    lags: NDArray[np.int64],
+    weights: Array,
+    spread: Array,
+) -> Array:
+    """Compute 2R as a covariance (D, D), or, of many features, its standard deviations (D,)."""
+    full = len(spread) <= FULL
+    total = np.zeros((len(spread),) * 2 if full else len(spread))
     for lag, weight in zip(lags, weights, strict=False):
-        steps, _, dof = _increments(scaled, places, int(lag))
-        covariance += (
-            weight
-            * (steps.T @ steps if len(spread) <= FULL else np.diag(np.square(steps).sum(axis=0)))
-            / (len(steps) * dof)
-        )
-    values, vectors = np.linalg.eigh(covariance)
-    covariance = (vectors * np.maximum(values, 0)) @ vectors.T
-    return Growth(lags, variance, noise, covariance * np.outer(spread, spread))
+        steps, freedom = _increments(recordings, places, int(lag))
+        total += weight / (len(steps) * freedom) * (steps.T @ steps if full else np.square(steps).sum(axis=0))
+    if not full:
+        return np.asarray(spread * np.sqrt(np.maximum(total, 0)))
+    values, vectors = np.linalg.eigh(total)
+    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T * np.outer(spread, spread))
 
 
 def _lags(longest: int, given: Sequence[int]) -> NDArray[np.int64]:
@@ -123,10 +140,8 @@ def _lags(longest: int, given: Sequence[int]) -> NDArray[np.int64]:
     return np.unique([*lags[lags <= max(longest // 8, 6)], *extra])
 
 
-def _increments(
-    recordings: Sequence[Array], places: Sequence[NDArray[np.int64]], lag: int
-) -> tuple[Array, NDArray[np.int64], float]:
-    """Increments (n, D) without the mean of their place, the stretch of time of each, and their degrees of freedom."""
+def _increments(recordings: Sequence[Array], places: Sequence[NDArray[np.int64]], lag: int) -> tuple[Array, float]:
+    """Increments (n, D) without the mean of their place, and the part of their degrees of freedom that is left."""
     longer = [(r, p) for r, p in zip(recordings, places, strict=True) if len(r) > lag]
     steps = np.concatenate([recording[lag:] - recording[:-lag] for recording, _ in longer])
     # The place of the sample in the middle. An odd lag has two by turns: an end alone (lag 1) would tell something
@@ -136,8 +151,7 @@ def _increments(
     for j in range(steps.shape[1]):
         steps[:, j] -= (np.bincount(place, steps[:, j]) / np.maximum(number, 1))[place]
     # overlapping increments of a place have about n / lag independent ones among them
-    dof = max(1 - lag * np.count_nonzero(number) / len(steps), 0.5)
-    return steps, np.arange(len(steps)) * BLOCKS // len(steps), dof
+    return steps, max(1 - lag * np.count_nonzero(number) / len(steps), 0.5)
 
 
 def _middle(length: int, lag: int) -> NDArray[np.int64]:
@@ -213,14 +227,14 @@ def _why(growth: Growth, lag: int) -> str:
     noise = growth.noise_ratio(lag)
     bend, _ = growth.bend(lag)
     said = f"noise is {noise:.0%} of the growth" if noise else "no noise seen"
-    return f"{said}, growth to twice the lag {'falls short of' if bend >= 0 else 'exceeds'} a line by {abs(bend):.1%}"
+    return f"{said}, {_line(bend)}"
 
 
 def _refusal(growth: Growth, grown: list[int]) -> str:
-    if not grown:
+    if not grown or growth.variance[-1, 0] / 2 > INDEPENDENT:
         return (
             f"consecutive samples differ by {growth.variance[-1, 0] / 2:.0%} of what independent samples would, and "
-            "not certainly more at longer lags: the recording is sampled too coarsely, or noise hides the motion. "
+            "hardly more at longer lags: the recording is sampled too coarsely, or noise hides the motion. "
             "Sample faster, so that the system moves by a few per cent of its range between samples, or reduce noise."
         )
     first = grown[0]
@@ -237,8 +251,13 @@ def _refusal(growth: Growth, grown: list[int]) -> str:
             "long that growth stands out from it, it is no longer in proportion to time. Record with less noise, or "
             "sample faster and average."
         )
+    too_short = ", or record for longer" if abs(bend) <= BENT + error else ""  # a walk has no range of its own
     return (
         f"the recording is sampled too coarsely: samples {first} apart are decorrelated by "
-        f"{growth.decorrelation(first):.1%}, and to twice this lag the growth of increments falls {bend:.1%} short of "
-        f"a straight line (at most {FAR:.0%} and {BENT:.0%} are accepted). Sample faster."
+        f"{growth.decorrelation(first):.1%} (at most {FAR:.0%} is accepted), and {_line(bend)} (at most {BENT:.0%}). "
+        f"Sample faster{too_short}."
     )
+
+
+def _line(bend: float) -> str:
+    return f"growth to twice the lag {'falls short of' if bend >= 0 else 'exceeds'} a line by {abs(bend):.1%}"

@@ -93,7 +93,8 @@ def from_time_series(
     Returns
     -------
     Bursts
-        With ``noise``, the covariance that the instrument's noise adds to each burst, if there is any.
+        With ``noise``, the covariance that the instrument's noise adds to each burst, if there is any; with more than
+        200 features its standard deviations.
 
     Raises
     ------
@@ -134,7 +135,7 @@ def from_time_series(
     else:
         gathered = _by_time(recordings, int(window), lag, stride)
         how = f"windows of {window} steps" + ("" if stride is None else f", stride {stride}")
-    noise = growth.covariance if lags is None else _noise_of_lags(recordings, gathered, *lags)
+    noise = growth.noise_array if lags is None else _noise_of_lags(recordings, gathered, *lags)
     excursion = _refuse_far(gathered, recordings, window, lag)
     steps = gathered.steps
     sigma = None if sigma_of_one is None else sigma_of_one * lag**0.5
@@ -149,7 +150,7 @@ def from_time_series(
         ids=_ids(gathered.starts, each, keys) if listed else None,
         feature_names=names,
         burst_std=sigma,
-        noise=noise if noise.any() else None,
+        noise=noise,
         provenance=provenance,
     )
 

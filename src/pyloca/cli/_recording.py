@@ -102,7 +102,7 @@ def _spacing(path: str, time: str | None, stamps: Sequence[str]) -> float:
         raise BurstError(
             f"{path}: row {row + 1} ({time} = {stamps[row]}) comes {gaps[row - 1]:g} after row {row}; the usual "
             f"distance is {usual:g} ({len(bad)} of {len(gaps)} distances differ from it by more than {EVEN:.0%}). "
-            "Samples must be evenly spaced: cut the recording at gaps and pass the parts as several files, or resample it."
+            "Samples must be evenly spaced: cut the recording at gaps and pass the parts as several files, or resample."
         )
     return usual
 
