@@ -36,12 +36,12 @@ def test_steps_by_place_have_the_covariance_of_the_process():
 
 
 def test_noise_is_found_and_a_longer_lag_chosen():
-    bursts = from_time_series(walk(1, 20000, 0.2))
-    np.testing.assert_allclose(bursts.noise, 2 * 0.04 * np.eye(3), atol=0.012)
+    bursts = from_time_series(walk(1, 20000, 0.1))
+    np.testing.assert_allclose(bursts.noise, 2 * 0.01 * np.eye(3), atol=0.004)
     assert "lag 1 (" not in bursts.provenance
-    by_place = from_time_series(walk(1, 20000, 0.2), lags=(2, 8))
+    by_place = from_time_series(walk(1, 20000, 0.1), lags=(2, 8))
     assert by_place.noise.shape == (len(by_place), 3, 3)
-    np.testing.assert_allclose(by_place.noise.mean(axis=0), 2 * 0.04 * np.eye(3), atol=0.02)
+    np.testing.assert_allclose(by_place.noise.mean(axis=0), 2 * 0.01 * np.eye(3), atol=0.01)
 
 
 def test_several_recordings_are_not_joined_end_to_end():
