@@ -61,7 +61,7 @@ def test_an_unknown_command_of_a_real_process():
 def test_a_command_like_no_other_gets_the_list():
     result = run("frobnicate")
     assert result.exit_code == 2
-    assert "There are: demo" in result.stderr
+    assert "There are: bursts, demo" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("-h",)])

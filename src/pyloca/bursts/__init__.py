@@ -2,11 +2,12 @@
 
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, read_table, table_text
-from pyloca.bursts._dynamics import from_simulator, from_time_series
 from pyloca.bursts._images import from_image, from_image_patches
 from pyloca.bursts._instruments import from_function, on_manifold, sensor_array
 from pyloca.bursts._neighbors import from_neighbors
 from pyloca.bursts._positions import from_positions
+from pyloca.bursts._recordings import from_time_series
+from pyloca.bursts._simulator import from_simulator
 from pyloca.bursts._split import split_indices
 from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, save_bursts
 from pyloca.bursts._tables import BURST_ID, from_table

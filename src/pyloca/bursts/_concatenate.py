@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pyloca.bursts._arrays import Array
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._labels import burst_name
+from pyloca.bursts._noise import join_noise
 from pyloca.errors import BurstError
 
 __all__ = ["concatenate"]
@@ -41,8 +43,7 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
     if known:
         each = [part.perturbations for part in parts if len(part)]
         described["perturbations"] = [z for known_ones in each if known_ones is not None for z in known_ones]
-    out = _joined(parts, described)
-    return out if parts[0].scale is None else out._like(_scale=parts[0].scale)
+    return _joined(parts, described)._like(_scale=parts[0].scale, _noise=_common_noise(parts, labels))
 
 
 def _joined(parts: Sequence[Bursts], described: dict[str, Any]) -> Bursts:
@@ -104,6 +105,19 @@ def _common_std(parts: Sequence[Bursts], labels: list[str]) -> float | None:
                 "data set have one σ. If you know it, pass burst_std=…."
             )
     return parts[0].burst_std
+
+
+def _common_noise(parts: Sequence[Bursts], labels: list[str]) -> tuple[Array, bool] | None:
+    noises = [part._noise for part in parts]
+    known = [noise for noise in noises if noise is not None]
+    if not known:
+        return None
+    if len(known) < len(noises):
+        raise BurstError(
+            f"the noise of {labels[noises.index(None)]} is not known, but that of others is; "
+            "pass Bursts(part, noise=…), with 0 if it has none."
+        )
+    return join_noise(known, [len(part) for part in parts])
 
 
 def _common_ids(parts: Sequence[Bursts], keys: Sequence[Any] | None, labels: list[str]) -> Sequence[Any] | None:

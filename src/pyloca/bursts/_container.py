@@ -12,11 +12,12 @@ from pyloca._arguments import check_real
 from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
+from pyloca.bursts._noise import check_noise, divide_noise
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
 
-__all__ = ["Bursts"]
+__all__ = ["Bursts", "names_of_frames"]
 
 # Numbers read at once: 32 MB in float64, large enough for BLAS, small compared with any data set.
 CHUNK = 1 << 22
@@ -43,6 +44,9 @@ class Bursts:
         of any shape, and differ between bursts. Coordinates have the units of the displacements, and those of a burst
         are those of the state at displacement 0. None keeps those of `data` if it is Bursts. Without `burst_std` σ is
         their root mean square.
+    noise : float or array, optional
+        Noise of the instrument that is known to be in these bursts; `LOCA` uses it if its ``measurement_noise`` is
+        None. A number, (D,) or (N, D): standard deviations; (D, D) or (N, D, D): covariances.
     provenance : str, optional
         Where the bursts come from and what was assumed, in words.
 
@@ -60,6 +64,7 @@ class Bursts:
         Whether ids were given; else the bursts have numbers.
     feature_names, units : tuple of str, or None
     burst_std : float or None
+    noise : array or None
     provenance : str
 
     Notes
@@ -85,6 +90,7 @@ class Bursts:
     _ids: NDArray[Any]  # (N,)
     _scale: NDArray[np.float64] | None
     _perturbations: NDArray[np.float64] | None  # laid out as the points: (N', M, k), or (n, k) with offsets
+    _noise: tuple[NDArray[np.float64], bool] | None  # and whether it has one entry per burst
     has_ids: bool
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
@@ -100,6 +106,7 @@ class Bursts:
         units: Units | None = None,
         burst_std: float | None = None,
         perturbations: Perturbations | None = None,
+        noise: ArrayLike | None = None,
         provenance: str = "",
     ) -> None:
         if isinstance(data, Bursts):
@@ -110,7 +117,7 @@ class Bursts:
             if np.ma.isMaskedArray(data):
                 raise BurstError("bursts is a masked array; remove masked points and pass a list of (M_i, D) arrays.")
             if isinstance(data, (list, tuple)):
-                feature_names = _names_of_frames(data) if feature_names is None else feature_names
+                feature_names = names_of_frames(data) if feature_names is None else feature_names
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
                 parts = [as_burst(part, name) for part, name in zip(data, map(burst_name, labels), strict=True)]
                 if len({part.shape for part in parts}) > 1:
@@ -123,12 +130,12 @@ class Bursts:
                 array = check_array(np.asarray(data))
                 labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
                 self._init(array, None, labels, ids is not None)
-        self._describe(feature_names, units, burst_std, provenance)
+        self._describe(feature_names, units, burst_std, noise, provenance)
         self._perturb(perturbations)
 
     def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
-        self._rows, self._scale, self._perturbations = np.arange(len(ids)), None, None
+        self._rows, self._scale, self._perturbations, self._noise = np.arange(len(ids)), None, None, None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
 
     def _describe(
@@ -136,6 +143,7 @@ class Bursts:
         feature_names: Sequence[str] | NDArray[Any] | None,
         units: Units | None,
         burst_std: float | None,
+        noise: ArrayLike | None,
         provenance: str,
     ) -> None:
         if feature_names is not None:
@@ -145,6 +153,10 @@ class Bursts:
         if burst_std is not None:
             check_real("burst_std", burst_std)
             self.burst_std = burst_std
+        if noise is not None:
+            self._noise = check_noise(noise, len(self), self.n_features)
+            if self._scale is not None:  # it is given for the features as they are read
+                self._noise = divide_noise(*self._noise, 1 / self._scale), self._noise[1]
         self.provenance = provenance or self.provenance
 
     def _perturb(self, perturbations: Perturbations | None) -> None:
@@ -169,6 +181,7 @@ class Bursts:
         units: Units | None = None,
         burst_std: float | None = None,
         perturbations: Perturbations | None = None,
+        noise: ArrayLike | None = None,
         provenance: str = "",
     ) -> Bursts:
         """Make bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
@@ -178,7 +191,7 @@ class Bursts:
         points : array of shape (n, D)
         offsets : array of N + 1 integers
             From 0 to n, increasing.
-        ids, feature_names, units, burst_std, perturbations, provenance
+        ids, feature_names, units, burst_std, perturbations, noise, provenance
             As for `Bursts`; perturbations may also be one array (n, k) of all points.
 
         Returns
@@ -213,7 +226,7 @@ class Bursts:
             )
         out = cls.__new__(cls)
         out._init(points, offsets, labels, ids is not None)
-        out._describe(feature_names, units, burst_std, provenance)
+        out._describe(feature_names, units, burst_std, noise, provenance)
         out._perturb(perturbations)
         return out
 
@@ -274,6 +287,13 @@ class Bursts:
     def scale(self) -> NDArray[np.float64] | None:
         """Divisor of each feature when it is read, shape (D,); None when features are read as they are."""
         return None if self._scale is None else self._scale.copy()
+
+    @property
+    def noise(self) -> NDArray[np.float64] | None:
+        """Noise that is known to be in these bursts: (D,) or (N, D) deviations, (D, D) or (N, D, D) covariances."""
+        if self._noise is None:
+            return None
+        return self._noise[0].copy() if self._scale is None else divide_noise(*self._noise, self._scale)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -372,7 +392,10 @@ class Bursts:
         rows = np.atleast_1d(self._rows[key])
         if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
             raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
-        return self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]))
+        noise = self._noise
+        if noise is not None and noise[1]:
+            noise = noise[0][key], True
+        return self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]), _noise=noise)
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))
@@ -560,7 +583,7 @@ class Bursts:
         return values if self._scale is None else values / self._scale
 
 
-def _names_of_frames(parts: Sequence[Any]) -> list[str] | None:
+def names_of_frames(parts: Sequence[Any]) -> list[str] | None:
     """Names that a list of data frames has in common; None when its parts are arrays."""
     names = [[str(name) for name in part.columns] if hasattr(part, "columns") else None for part in parts]
     for i, found in enumerate(names):

@@ -19,6 +19,7 @@ from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
+from pyloca.bursts._noise import select_noise
 from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, take_perturbations, text_columns_found
 from pyloca.errors import BurstError
 
@@ -53,7 +54,8 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D), `units` (D) and `perturbations` (N, M, k) or (n, k).
+        `ids` (N), `feature_names` (D), `units` (D), `burst_std`, `perturbations` (N, M, k) or (n, k), `noise` and
+        `provenance`.
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -167,7 +169,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
     Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
-    .parquet, and perturbations to .npz.
+    .parquet, and σ, perturbations, noise and provenance to .npz.
 
     Parameters
     ----------
@@ -255,8 +257,13 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
     described: dict[str, Any] = {
-        name: get(name) for name in ("ids", "feature_names", "units", "perturbations") if name in names
+        name: get(name) for name in ("ids", "feature_names", "units", "perturbations", "noise") if name in names
     }
+    if "burst_std" in names:
+        described["burst_std"] = float(get("burst_std"))
+    if "provenance" in names:
+        text = get("provenance")[()]
+        described["provenance"] = text.decode() if isinstance(text, bytes) else str(text)
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -277,7 +284,8 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
     places = [bursts.feature_names.index(name) for name in names]
     units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
     points = np.ascontiguousarray(bursts._points[..., places])  # sums depend on the layout, in the last digit
-    return bursts._like(_points=points, feature_names=tuple(names), units=units)
+    noise = bursts._noise and (select_noise(*bursts._noise, places), bursts._noise[1])
+    return bursts._like(_points=points, feature_names=tuple(names), units=units, _noise=noise)
 
 
 def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
@@ -305,6 +313,12 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
     if bursts.perturbed_dim is not None:
         known = bursts.perturbations
         arrays["perturbations"] = np.concatenate(known) if isinstance(known, list) else np.asarray(known)
+    if bursts.burst_std is not None:
+        arrays["burst_std"] = np.array(bursts.burst_std)
+    if bursts.noise is not None:
+        arrays["noise"] = bursts.noise
+    if bursts.provenance:
+        arrays["provenance"] = np.array(bursts.provenance)
     np.savez(file, allow_pickle=False, **arrays)
 
 

@@ -1,6 +1,14 @@
 """The command ``pyloca``: one file per command, and what they share in `_main`."""
 
-from pyloca.cli import _apply, _demo, _fit, _inspect, _report, _reproduce  # noqa: F401 - importing adds the command
+from pyloca.cli import (  # noqa: F401 - importing adds the command
+    _apply,
+    _bursts,
+    _demo,
+    _fit,
+    _inspect,
+    _report,
+    _reproduce,
+)
 from pyloca.cli._main import cli, main, require
 
 __all__ = ["cli", "main", "require"]

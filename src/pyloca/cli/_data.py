@@ -39,10 +39,12 @@ __all__ = [
     "burst_id_of",
     "holds_bursts",
     "is_table",
+    "read_array",
     "read_bursts",
     "read_bursts_like",
     "read_coordinates",
     "read_rows_like",
+    "read_samples",
     "say_left_out",
     "write_rows",
 ]
@@ -206,6 +208,24 @@ def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Lab
     else:
         _say_ignored(model, columns, table.left_out)
     return table.values, table.labels
+
+
+def read_samples(data: str, time: str | None, columns: Columns) -> Table:
+    """Read the rows of a recording in their order; the labels are its time stamps, as text, if a column has them."""
+    source = _source(data)
+    with _named(_name(source)):
+        if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
+            if time is not None or columns.names is not None or columns.exclude:
+                raise BurstError("a .npy file has no column names, so none can be chosen.")
+            return Table([], _read_npy(source))
+        label = "".join(_header(source) or ()) + "#" if time is None else time  # a name that no column has
+        return _read_rows(source, label, columns.names, columns.exclude, needed=time is not None)
+
+
+def read_array(data: str) -> Array:
+    """Read an array (n, D) from a .npy file."""
+    with _named(data):
+        return _read_npy(data)
 
 
 def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:

@@ -281,6 +281,8 @@ def noise_of(ready: Prepared) -> Noise | None:
 
 def _noise(asked: Any, source: Bursts | BurstStatistics) -> Any:
     """Put noise that was given into one form, in the units of the measurements; leave None and "estimate" alone."""
+    if asked is None and isinstance(source, Bursts) and source.perturbed_dim is None:
+        asked = source.noise  # which the bursts know to be in them
     if asked is None or (isinstance(asked, str) and asked == "estimate") or isinstance(asked, Noise):
         return asked
     noise = as_noise(asked, len(source), source.n_features, source.feature_names)

@@ -201,7 +201,7 @@ def _bent(fit: Fit) -> Finding | None:
     if fit.bursts is None or fit.statistics.noise is not None:  # the points still contain the noise
         return None
     # Of points that are mostly noise, the encoder tells nothing about the bends of the measurement.
-    if fit.regressed and MOST < np.median(fit.statistics.residuals / fit.statistics.spectra.sum(axis=1)):
+    if fit.regressed and np.median(fit.statistics.residuals / fit.statistics.spectra.sum(axis=1)) > MOST:
         return None
     probe = sample_rows(len(fit.bursts), RECHECKED)
     changes = np.empty(len(probe))
