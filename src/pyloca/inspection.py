@@ -17,10 +17,11 @@ from pyloca.findings import (
     as_large_as_the_data,
     noise,
     size_error,
+    spike_words,
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale
+from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, without_spikes
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Inspection:
         Median fraction of a burst's variance off its tangents: noise and curvature.
     strain : float
         Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
+    set_aside : str
+        How many points were set aside as spikes, and where, in words; empty when none were.
     outliers : tuple
         Ids of the bursts whose size does not match that of their neighbours.
     remarks : tuple of str
@@ -74,6 +77,7 @@ class Inspection:
     outliers: tuple[Any, ...]
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
+    set_aside: str = ""
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,6 +108,7 @@ class Inspection:
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
             f"bursts            N = {self.n_bursts}, M = {points}, D = {self.n_features}",
+            *([f"set aside         {self.set_aside}"] if self.set_aside else []),
             *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
             f"spectrum          {'  '.join(f'{value:.2e}' for value in self.spectrum)} (median eigenvalues)",
             f"intrinsic dim     k = {self.intrinsic_dim}",
@@ -152,7 +157,7 @@ def inspect_bursts(
     >>> found.intrinsic_dim, found.n_points
     (2, (20, 20))
     """
-    bursts = as_bursts(bursts)
+    bursts = without_spikes(as_bursts(bursts))
     scale = feature_scale(bursts)
     bursts = bursts if scale is None else bursts.scaled(scale)
     statistics = BurstStatistics.from_bursts(bursts, intrinsic_dim, max_dim=n_components)
@@ -204,6 +209,7 @@ def inspect_bursts(
         outliers=outliers,
         remarks=tuple(remarks),
         positions=positions,
+        set_aside=spike_words(statistics),
         feature_scale=None if scale is None else tuple(scale.tolist()),
     )
 

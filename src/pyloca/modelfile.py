@@ -25,6 +25,7 @@ from torch import nn
 from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, TrustScale
+from pyloca.geometry import SpikeRule
 from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "save_model"]
@@ -76,6 +77,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "trust_scores": model.trust_scale_.scores,
     }
     arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
+    arrays["set_aside"] = model.set_aside_
+    if model.spike_rule_ is not None and model.spike_rule_.scale is not None:
+        arrays["spike_scale"] = model.spike_rule_.scale
     arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
     # What these networks make of some points: a module that is passed again must do the same.
     arrays["probe_decoded"] = model.decode(model.embedding_[:PROBES])
@@ -105,6 +109,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "table": getattr(model, "table_", None),
         "fitted": {name: getattr(model, name) for name in FITTED},
         "diagnostics": model.diagnostics_.to_dict(),
+        "spike_rule": _rule_facts(model.spike_rule_),
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
@@ -189,6 +194,10 @@ def load_model(
             model.table_ = header["table"]
         model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
+        # files of earlier versions have no spikes
+        model.set_aside_ = arrays.get("set_aside", np.zeros(n, dtype=np.int64))
+        rule = header.get("spike_rule")
+        model.spike_rule_ = None if rule is None else SpikeRule(**rule, scale=arrays.get("spike_scale"))
         model.validation_indices_ = arrays["validation_indices"]
         if (encoder is not None or decoder is not None) and "probe_decoded" in arrays:
             _refuse_other_networks(model, arrays)
@@ -197,6 +206,10 @@ def load_model(
     except Exception as error:  # the checksum matches, so the file was written by something else
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
     return made
+
+
+def _rule_facts(rule: SpikeRule | None) -> dict[str, float] | None:
+    return None if rule is None else {"distance": rule.distance, "least_size": rule.least_size}
 
 
 def _refuse_other_networks(model: Any, arrays: Arrays) -> None:

@@ -17,7 +17,14 @@ from pyloca.bursts import Bursts, as_bursts
 from pyloca.checks import Suggestion, suggest_components
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, compare_components
-from pyloca.geometry import BurstSpectra, BurstStatistics, feature_scale, intrinsic_dim_from_spectra, sample_rows
+from pyloca.geometry import (
+    BurstSpectra,
+    BurstStatistics,
+    feature_scale,
+    intrinsic_dim_from_spectra,
+    sample_rows,
+    without_spikes,
+)
 from pyloca.thresholds import PROBE, SAMPLE
 
 if TYPE_CHECKING:
@@ -319,7 +326,7 @@ def estimate_intrinsic_dim(
     if isinstance(bursts, BurstStatistics):  # k is already fixed
         spectrum = np.median(bursts.spectra, axis=0)
         return IntrinsicDimEstimate(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
-    raw = _raw(bursts)
+    raw = without_spikes(_raw(bursts))
     k = BurstStatistics.from_bursts(raw).intrinsic_dim
     spectra = BurstSpectra.of(raw, PROBE)
     random = check_random_state(random_state)

@@ -233,6 +233,8 @@ NOISY = _threshold(
     note="curvature, which grows with the burst, does not count",
 )
 
+MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spikes that points to another fault")
+
 # -- whiteness --------------------------------------------------------------------------------------------------------
 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.

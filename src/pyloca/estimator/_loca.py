@@ -24,7 +24,17 @@ from pyloca.errors import BurstError, TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, as_source, choose_scale, holds_bursts, inner, means_like, read, read_like
+from pyloca.estimator._reading import (
+    Data,
+    as_source,
+    choose_scale,
+    holds_bursts,
+    inner,
+    means_like,
+    read,
+    read_like,
+    set_spikes_aside,
+)
 from pyloca.estimator._training import train
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
@@ -114,6 +124,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         One record per check of the training.
     diagnostics_ : Diagnostics
         How well held-out bursts were whitened, and what follows from that.
+    set_aside_ : (N,) array of int
+        Points of each burst that were set aside as spikes: they lie many burst sizes away from the others.
+    spike_rule_ : SpikeRule or None
+        How spikes are known, also in bursts that are transformed; None if the fit found none.
     trust_scale_ : TrustScale
         Reference of ``transform(X, return_trust=True)``: what is usual for held-out points.
     validation_indices_ : (n,) array
@@ -253,7 +267,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         if checkpoint is not None and not is_integer(self.random_state, 0):
             raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
-        source = as_source(X)
+        source, rule = set_spikes_aside(as_source(X))
         scale = choose_scale(self.feature_scale, source, self.measurement_noise)
         most = (
             {} if isinstance(source, BurstStatistics) or self.n_components == "auto" else {"max_dim": self.n_components}
@@ -271,7 +285,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        return fitted
+        return fitted | {"spike_rule_": rule, "set_aside_": statistics.set_aside}
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""

@@ -14,10 +14,21 @@ from torch import nn
 
 from pyloca.bursts import Bursts, as_bursts, open_bursts
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, burst_means, feature_scale
+from pyloca.geometry import BurstStatistics, SpikeRule, burst_means, feature_scale, find_spikes
 from pyloca.networks import Standardized, apply_rows
 
-__all__ = ["Data", "Reading", "as_source", "choose_scale", "holds_bursts", "inner", "means_like", "read", "read_like"]
+__all__ = [
+    "Data",
+    "Reading",
+    "as_source",
+    "choose_scale",
+    "holds_bursts",
+    "inner",
+    "means_like",
+    "read",
+    "read_like",
+    "set_spikes_aside",
+]
 
 Array = NDArray[np.float64]
 Data = Bursts | BurstStatistics | ArrayLike | Sequence[ArrayLike] | str | os.PathLike[str]
@@ -62,6 +73,21 @@ def as_source(data: Data) -> Bursts | BurstStatistics:
             "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
         )
     return as_bursts(data)
+
+
+def set_spikes_aside(data: Bursts | BurstStatistics) -> tuple[Bursts | BurstStatistics, SpikeRule | None]:
+    """Return the bursts without spikes, and the rule by which those of new bursts are to be found; None if none is."""
+    if isinstance(data, BurstStatistics) or data.screened:
+        return data, None
+    rule = find_spikes(data)
+    return _follow(data, rule), rule
+
+
+def _follow(data: Bursts, rule: SpikeRule | None) -> Bursts:
+    """Set aside what `rule` calls a spike, and let nobody look for others."""
+    if data.screened:
+        return data
+    return data.set_points_aside([], []) if rule is None else rule.clean(data)
 
 
 def holds_bursts(X: Any) -> bool:
@@ -143,7 +169,7 @@ def read_like(model: Any, data: Data) -> Reading:
     source = _source_like(model, data)
     _refuse_other_features(model, source)
     bursts, statistics = read(
-        source,
+        _cleaned_like(model, source),
         _scale(model),
         intrinsic_dim=model.intrinsic_dim_,
         measurement_noise=model.measurement_noise,
@@ -156,6 +182,7 @@ def means_like(model: Any, data: Data) -> Array:
     """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
     source = _source_like(model, data)
     _refuse_other_features(model, source)
+    source = _cleaned_like(model, source)
     scale = _scale(model)
     if isinstance(source, BurstStatistics):
         return source.means if scale is None else source.means / scale
@@ -168,6 +195,11 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
     if table is None or not isinstance(data, (str, os.PathLike)) or not hasattr(model, "feature_names_in_"):
         return as_source(data)
     return open_bursts(data, burst_id=table["burst_id"], columns=model.feature_names_in_.tolist())
+
+
+def _cleaned_like(model: Any, source: Bursts | BurstStatistics) -> Bursts | BurstStatistics:
+    """Leave out what the rule of the fit calls a spike."""
+    return source if isinstance(source, BurstStatistics) else _follow(source, model.spike_rule_)
 
 
 def inner(model: Any, name: str) -> nn.Module:

@@ -71,6 +71,8 @@ class Diagnostics:
     gap : Gap or None
         The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
         (d > k or d > 3).
+    set_aside : str
+        How many points were set aside as spikes, and where, in words; empty when none were.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean.
@@ -93,6 +95,7 @@ class Diagnostics:
     round_trip: tuple[float, float] | None = None
     sampling_stretch: tuple[float, float] | None = None
     gap: Gap | None = None
+    set_aside: str = ""
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -217,10 +220,11 @@ class Diagnostics:
         >>> Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0)).verdict()
         [('verdict', 'no fault found')]
         """
+        aside = [("set aside", self.set_aside)] if self.set_aside else []
         if self.findings:
-            return [("WARNING", finding.message) for finding in self.findings]
+            return [*aside, *(("WARNING", finding.message) for finding in self.findings)]
         but = ", but look at the suspect bursts" if len(self.suspects) else ""
-        facts = [("verdict", f"no fault found{but}")]
+        facts = [*aside, ("verdict", f"no fault found{but}")]
         if 0 < len(self.losses) < SPARSE:
             what = "shuffled bursts and crossing sheets"
             what = f"folds, outliers, uneven sizes, {what}" if len(self.losses) < FEW else what

@@ -9,6 +9,7 @@ from pyloca.geometry._spectra import (
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
+from pyloca.geometry._spikes import SpikeRule, find_spikes, without_spikes
 from pyloca.geometry._statistics import BurstStatistics, burst_means
 
 __all__ = [
@@ -16,13 +17,16 @@ __all__ = [
     "BurstSpectra",
     "BurstStatistics",
     "JointMahalanobis",
+    "SpikeRule",
     "burst_means",
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_spikes",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
     "noise_from_spectra",
     "refuse_pieces",
     "sample_rows",
+    "without_spikes",
 ]

@@ -27,6 +27,7 @@ from pyloca.geometry._spectra import (
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
+from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.thresholds import MIN_BURSTS, PROBE
 
 __all__ = ["BurstStatistics", "burst_means"]
@@ -54,6 +55,8 @@ class BurstStatistics:
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
         Names and units of the features.
+    set_aside : (N,) array of int
+        Points of each burst that were set aside as spikes; they are not among the M_i.
 
     Examples
     --------
@@ -74,11 +77,14 @@ class BurstStatistics:
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
+    set_aside: NDArray[np.int64] = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
         if self.ids is None:
             object.__setattr__(self, "ids", np.arange(len(self.means)))
+        if self.set_aside is None:
+            object.__setattr__(self, "set_aside", np.zeros(len(self.means), dtype=np.int64))
 
     @classmethod
     def from_bursts(
@@ -90,7 +96,7 @@ class BurstStatistics:
         measurement_noise: float | str | None = None,
         min_bursts: int = MIN_BURSTS,
     ) -> BurstStatistics:
-        """Compute the statistics of raw bursts, in one pass.
+        """Compute the statistics of raw bursts, in one pass, without points that are spikes.
 
         Parameters
         ----------
@@ -123,6 +129,7 @@ class BurstStatistics:
         """
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
+        bursts = without_spikes(bursts)
         k = _choose_k(bursts, intrinsic_dim, max_dim)
         n, dim = len(bursts), bursts.n_features
         seen = Local(np.empty((n, dim)), np.empty((n, k, dim)), np.empty(n), np.empty(n))
@@ -131,7 +138,7 @@ class BurstStatistics:
             for array, values in zip(seen, look(block, k), strict=True):
                 array[rows] = values
         labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
-        out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
+        out = replace(cls(*seen[:2], seen.counts, seen.residuals, **labels), set_aside=bursts.set_aside)
         out._refuse_flat_bursts()
         return out.without_noise(measurement_noise)
 
@@ -311,6 +318,7 @@ class BurstStatistics:
             counts=self.counts[rows],
             residuals=self.residuals[rows],
             ids=self.ids[rows],
+            set_aside=self.set_aside[rows],
         )
 
     def name_of(self, row: int) -> str:
@@ -504,7 +512,7 @@ def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
         if counts.min() < 2:
             refuse_short(bursts, 1)
         step = max(1, len(bursts) // PROBE)
-        probe = bursts[np.arange(0, len(bursts), step)]
+        probe = well_kept(bursts[np.arange(0, len(bursts), step)])
         spectra = BurstSpectra.empty(probe.counts, dim)
         for rows, block in probe.blocks():
             refuse_bad_values(probe, rows, block)

@@ -115,9 +115,10 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
         else f"No check found a fault: bursts are {low:.3f} to {high:.3f} times as long as they should be (5 % to 95 % "
         f"of all directions){_sampling_words(found.diagnostics)}."
     )
+    aside = f" Set aside: {found.diagnostics.set_aside}." if found.diagnostics.set_aside else ""
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{aside}"
     )
 
 
