@@ -8,6 +8,7 @@ make it flat. Where it becomes flat is the distance beyond which points are set 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,18 +26,22 @@ Array = NDArray[np.float64]
 
 LOOKED_AT = 1 << 22  # numbers of a sample of bursts: as many as are read at once
 AT_LEAST = 100  # bursts of it
-LEAST_CORE = 4  # points in the inner half of a burst; fewer have no size
+LEAST_HALF = 4  # points in the inner half of a burst; fewer do not tell its size
+LEAST_MINORITY = 3  # points that may be all that is left of a burst
+PAIRS = 32  # most points of a burst that are compared with each other
 NEAREST = 3.0  # burst sizes; closer points are not spikes, whatever the others are
 STEEPEST = 5.0  # exponent of the steepest power law that clean tails need not follow: Student's t(5)
 WINDOW = 1.25  # the tail is flat where few of the points beyond a distance are within this factor of it
 FLAT = 0.25
 AHEAD = 2.0  # factor
-LEVEL = 1e-5  # probability of such a tail without spikes
+LEVEL = 1e-6  # probability of such a tail without spikes
 STEPS = 1.02  # between the distances that are tried
 ITERATIONS = 50  # of the spatial median; it needs about 5
+CAUCHY_STEPS = 10
 SETTLED = 0.02  # sizes that it still moves: the sampling error of a median of 50 points is 0.2
 GAUSSIAN_MAD = 0.6745  # median absolute deviation of a normal variable of unit variance
 VALUES = 1000  # of a feature that show whether it is rounded
+TINY = 1e-150  # keeps weights of equal points finite
 LARGEST = 1e100  # a value that can be squared; others are refused elsewhere, by the name of their burst
 
 
@@ -83,8 +88,8 @@ class SpikeRule:
             return bursts
         chosen = []
         seen = bursts if self.scale is None else bursts.scaled(self.scale)
-        for rows, block in seen.blocks():
-            burst, point = np.nonzero(distances(block, self.least_size) > self.distance)
+        for rows, block in _small_blocks(seen):
+            burst, point = np.nonzero(distances(block, self.least_size, minority=True) > self.distance)
             chosen.append((rows[burst], point))
         return bursts.set_points_aside(*(np.concatenate(part) for part in zip(*chosen, strict=True)))
 
@@ -119,14 +124,16 @@ def find_spikes(bursts: Bursts) -> SpikeRule | None:
     scale = _robust_scale(sample)
     sample = sample if scale is None else sample.scaled(scale)
     steepness = _steepness(sample.counts)
-    distance = _flat_from(_all_distances(sample, 0.0), steepness)
+    distance = _flat_from(_far(sample, 0.0), steepness)
     if distance is None:
         return None
     # Rounded readings leave bursts of equal points, from which any other point is far.
     least_size = 0.5 * float(np.linalg.norm(_steps(sample)))
     if least_size > 0:
-        distance = _flat_from(_all_distances(sample, least_size), steepness)
-    return None if distance is None else SpikeRule(distance, scale, least_size)
+        distance = _flat_from(_far(sample, least_size), steepness)
+        if distance is None:
+            return None
+    return SpikeRule(_flat_from(_far(sample, least_size, minority=True), steepness) or distance, scale, least_size)
 
 
 def without_spikes(bursts: Bursts) -> Bursts:
@@ -169,10 +176,10 @@ def well_kept(bursts: Bursts) -> Bursts:
     return bursts[counts >= np.median(counts)] if bursts.set_aside.any() else bursts
 
 
-def distances(block: Array, least_size: float = 0.0) -> Array:
+def distances(block: Array, least_size: float = 0.0, *, minority: bool = False) -> Array:
     """Measure how far points are from the middle of their burst, in sizes of the points that are closer.
 
-    The points of a burst are put in order of their distance r from its spatial median. The inner half is at 0. From
+    The points of a burst are put in order of their distance r from its middle. Those of the inner half are at 0. From
     there on, the ratio of r to the root mean square of all r before it counts; and a point is at least as far as the
     one before it, because what lies behind a gap is no closer than its edge.
 
@@ -181,24 +188,32 @@ def distances(block: Array, least_size: float = 0.0) -> Array:
     block : (b, M, D) array
     least_size : float, default=0
         Added to the size of the points before, in quadrature.
+    minority : bool, default=False
+        Look for gaps also inside the inner half, where they count less, down to 0 at a quarter of the points: then
+        a burst may have more spikes than other points. Its few points say little of its size, so that clean tails are
+        longer.
 
     Returns
     -------
     (b, M) array
     """
     m = block.shape[1]
-    core = _core(m)
+    half = m // 2 + 1
     out = np.zeros(block.shape[:2])
     usable = np.abs(block).max(axis=(1, 2)) <= LARGEST  # nan is not
-    if core < LEAST_CORE or not usable.any():
+    if half < LEAST_HALF or not usable.any():
         return out
     radii = _radii(block if usable.all() else block[usable])
     order = np.argsort(radii, axis=1, kind="stable")
     ordered = np.take_along_axis(radii, order, axis=1)
-    sizes = np.sqrt(np.cumsum(np.square(ordered), axis=1) / np.arange(1, m + 1) + least_size**2)[:, core - 1 : -1]
-    real = sizes > 1e-9 * ordered[:, -1:]  # otherwise more than half of the points are equal
+    before = np.arange(1, m)
+    sizes = np.sqrt(np.cumsum(np.square(ordered), axis=1)[:, :-1] / before + least_size**2)
+    weight = np.where(before >= half, 1.0, 0.0)
+    if minority and half > LEAST_HALF:
+        weight = np.where(before >= LEAST_MINORITY, np.clip(1 - 2 * (half - before) / half, 0, 1), 0)
+    real = sizes > 1e-9 * ordered[:, -1:]  # otherwise these points are equal
     ratio = np.zeros_like(ordered)
-    ratio[:, core:] = np.where(real, ordered[:, core:] / np.where(real, sizes, 1), 0)
+    ratio[:, 1:] = np.where(real, weight * ordered[:, 1:] / np.where(real, sizes, 1), 0)
     far = np.empty_like(ratio)
     np.put_along_axis(far, order, np.maximum.accumulate(ratio, axis=1), axis=1)
     out[usable] = far
@@ -220,38 +235,60 @@ def _robust_scale(bursts: Bursts) -> Array | None:
     return divisors(level, spread, error, usual, bursts.feature_names, bursts.units)
 
 
-def _core(m: int) -> int:
-    """Return the number of points, of m, that are never spikes."""
-    return m // 2 + 1
-
-
 def _radii(block: Array) -> Array:
-    """Distances (b, M) from the spatial median of each burst, by Weiszfeld's iteration."""
+    """Distances (b, M) of points from the middle of their burst."""
     points = block - block.mean(axis=1, keepdims=True)
     m, dim = points.shape[1:]
     if dim > m:  # coordinates in the span of the points
-        points = np.linalg.qr(points.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
+        points = np.asarray(np.linalg.qr(points.transpose(0, 2, 1), mode="r")).transpose(0, 2, 1)
+    middle = _spatial_median(points) if m > PAIRS else _densest_place(points)
+    return np.asarray(np.sqrt(np.square(points - middle).sum(axis=2)))
+
+
+def _spatial_median(points: Array) -> Array:
+    """Middle (b, 1, D) of many points, by Weiszfeld's iteration."""
     middle = np.zeros((len(points), 1, points.shape[2]))
     for _ in range(ITERATIONS):
         radii = np.sqrt(np.square(points - middle).sum(axis=2))
         usual = np.median(radii, axis=1, keepdims=True)
-        weights = 1 / np.maximum(radii, np.maximum(1e-3 * usual, np.finfo(float).tiny))
-        moved = np.einsum("bm,bmd->bd", weights / weights.sum(axis=1, keepdims=True), points)[:, None]
+        moved = _weighted_mean(points, 1 / np.maximum(radii, np.maximum(1e-3 * usual, TINY)))
         step, middle = np.sqrt(np.square(moved - middle).sum(axis=(1, 2))), moved
         if np.all(step <= SETTLED * usual[:, 0]):
             break
-    return np.asarray(np.sqrt(np.square(points - middle).sum(axis=2)))
+    return middle
 
 
-def _all_distances(bursts: Bursts, least_size: float) -> Array:
-    """Distances of all points beyond the nearest that count, ascending; and how many there are."""
-    found = [far[far > NEAREST] for far in (distances(block, least_size) for _, block in bursts.blocks())]
-    return np.sort(np.concatenate(found))
+def _densest_place(points: Array) -> Array:
+    """Middle (b, 1, D) of few points, of which most may be spikes: from the tightest quarter, by Cauchy's weights."""
+    squares = np.square(points[:, :, None] - points[:, None]).sum(axis=3)  # (b, M, M)
+    quarter = max(LEAST_MINORITY, points.shape[1] // 4 + 1) - 1
+    reach = np.partition(squares, quarter, axis=2)[:, :, quarter]
+    best = np.argmin(reach, axis=1)[:, None]
+    middle = np.take_along_axis(points, best[:, :, None], axis=1)
+    reach = np.take_along_axis(reach, best, axis=1)
+    for _ in range(CAUCHY_STEPS):
+        middle = _weighted_mean(points, 1 / np.maximum(np.square(points - middle).sum(axis=2) + reach, TINY))
+    return middle
+
+
+def _weighted_mean(points: Array, weights: Array) -> Array:
+    return np.asarray(np.einsum("bm,bmd->bd", weights / weights.sum(axis=1, keepdims=True), points)[:, None])
+
+
+def _far(bursts: Bursts, least_size: float, *, minority: bool = False) -> Array:
+    """Distances of the points of all bursts beyond the nearest that counts, ascending."""
+    found = [distances(block, least_size, minority=minority) for _, block in _small_blocks(bursts)]
+    return np.sort(np.concatenate([far[far > NEAREST] for far in found]))
+
+
+def _small_blocks(bursts: Bursts) -> Iterator[tuple[NDArray[np.int64], Array]]:
+    """Blocks whose pairs of points fit into memory."""
+    return bursts.blocks(LOOKED_AT // PAIRS)
 
 
 def _steepness(counts: NDArray[np.int64]) -> float:
-    """Exponent of the tail of clean distances: in one dimension, half of M points have so many degrees of freedom."""
-    return float(min(STEEPEST, _core(int(np.median(counts))) - 1))
+    """Exponent of the tail of clean distances: in one dimension, half of M points have M / 2 degrees of freedom."""
+    return float(min(STEEPEST, int(np.median(counts)) // 2))
 
 
 def _flat_from(far: Array, steepness: float) -> float | None:

@@ -137,8 +137,8 @@ class BurstStatistics:
             refuse_bad_values(bursts, rows, block)
             for array, values in zip(seen, look(block, k), strict=True):
                 array[rows] = values
-        labels = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
-        out = replace(cls(*seen[:2], seen.counts, seen.residuals, **labels), set_aside=bursts.set_aside)
+        labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        out = cls(*seen[:2], seen.counts, seen.residuals, set_aside=bursts.set_aside, **labels)
         out._refuse_flat_bursts()
         return out.without_noise(measurement_noise)
 
