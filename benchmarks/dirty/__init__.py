@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.dirty import clean, noise
+from benchmarks.dirty import clean, noise, spikes
 from benchmarks.dirty._row import Row
 from benchmarks.tables import print_table, summary, write_results
 
 __all__ = ["ROWS", "run"]
 
-SUBJECTS = (clean, noise)
+SUBJECTS = (clean, noise, spikes)
 ROWS: tuple[Row, ...] = tuple(row for subject in SUBJECTS for row in subject.ROWS)
 
 
