@@ -111,6 +111,7 @@ def test_points_set_aside_are_gone_from_every_way_of_reading() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pyloca.errors.TrustWarning")
 def test_a_fit_cleans_new_bursts_by_its_rule(tmp_path) -> None:
     data = datasets.mushroom(200, 20, random_state=0)
     points, _ = spiked(data.bursts.to_array(), 0.05, 100.0)

@@ -18,7 +18,17 @@ from scipy.stats import gamma
 from pyloca.bursts import Bursts
 from pyloca.geometry._divisors import divisors
 from pyloca.geometry._sample import sample_rows
-from pyloca.thresholds import POINTS
+from pyloca.thresholds import (
+    POINTS,
+    SPIKE_AHEAD,
+    SPIKE_FLAT,
+    SPIKE_HALF,
+    SPIKE_LEVEL,
+    SPIKE_MINORITY,
+    SPIKE_NEAREST,
+    SPIKE_STEEPEST,
+    SPIKE_WINDOW,
+)
 
 __all__ = ["SpikeRule", "distances", "find_spikes", "well_kept", "without_spikes"]
 
@@ -26,15 +36,7 @@ Array = NDArray[np.float64]
 
 LOOKED_AT = 1 << 22  # numbers of a sample of bursts: as many as are read at once
 AT_LEAST = 100  # bursts of it
-LEAST_HALF = 4  # points in the inner half of a burst; fewer do not tell its size
-LEAST_MINORITY = 3  # points that may be all that is left of a burst
 PAIRS = 32  # most points of a burst that are compared with each other
-NEAREST = 3.0  # burst sizes; closer points are not spikes, whatever the others are
-STEEPEST = 5.0  # exponent of the steepest power law that clean tails need not follow: Student's t(5)
-WINDOW = 1.25  # the tail is flat where few of the points beyond a distance are within this factor of it
-FLAT = 0.25
-AHEAD = 2.0  # factor
-LEVEL = 1e-5  # probability of such a tail without spikes
 STEPS = 1.02  # between the distances that are tried
 ITERATIONS = 50  # of the spatial median; it needs about 5
 CAUCHY_STEPS = 10
@@ -201,7 +203,7 @@ def distances(block: Array, least_size: float = 0.0, *, minority: bool = False) 
     half = m // 2 + 1
     out = np.zeros(block.shape[:2])
     usable = np.abs(block).max(axis=(1, 2)) <= LARGEST  # nan is not
-    if half < LEAST_HALF or not usable.any():
+    if half < SPIKE_HALF or not usable.any():
         return out
     radii = _radii(block if usable.all() else block[usable])
     order = np.argsort(radii, axis=1, kind="stable")
@@ -209,8 +211,8 @@ def distances(block: Array, least_size: float = 0.0, *, minority: bool = False) 
     before = np.arange(1, m)
     sizes = np.sqrt(np.cumsum(np.square(ordered), axis=1)[:, :-1] / before + least_size**2)
     weight = np.where(before >= half, 1.0, 0.0)
-    if minority and half > LEAST_HALF:
-        weight = np.where(before >= LEAST_MINORITY, np.clip(1 - 2 * (half - before) / half, 0, 1), 0)
+    if minority and half > SPIKE_HALF:
+        weight = np.where(before >= SPIKE_MINORITY, np.clip(1 - 2 * (half - before) / half, 0, 1), 0)
     real = sizes > 1e-9 * ordered[:, -1:]  # otherwise these points are equal
     ratio = np.zeros_like(ordered)
     ratio[:, 1:] = np.where(real, weight * ordered[:, 1:] / np.where(real, sizes, 1), 0)
@@ -261,7 +263,7 @@ def _spatial_median(points: Array) -> Array:
 def _densest_place(points: Array) -> Array:
     """Middle (b, 1, D) of few points, of which most may be spikes: from the tightest quarter, by Cauchy's weights."""
     squares = np.square(points[:, :, None] - points[:, None]).sum(axis=3)  # (b, M, M)
-    quarter = max(LEAST_MINORITY, points.shape[1] // 4 + 1) - 1
+    quarter = max(SPIKE_MINORITY, points.shape[1] // 4 + 1) - 1
     reach = np.partition(squares, quarter, axis=2)[:, :, quarter]
     best = np.argmin(reach, axis=1)[:, None]
     middle = np.take_along_axis(points, best[:, :, None], axis=1)
@@ -278,7 +280,7 @@ def _weighted_mean(points: Array, weights: Array) -> Array:
 def _far(bursts: Bursts, least_size: float, *, minority: bool = False) -> Array:
     """Distances of the points of all bursts beyond the nearest that counts, ascending."""
     found = [distances(block, least_size, minority=minority) for _, block in _small_blocks(bursts)]
-    return np.sort(np.concatenate([far[far > NEAREST] for far in found]))
+    return np.sort(np.concatenate([far[far > SPIKE_NEAREST] for far in found]))
 
 
 def _small_blocks(bursts: Bursts) -> Iterator[tuple[NDArray[np.int64], Array]]:
@@ -288,7 +290,7 @@ def _small_blocks(bursts: Bursts) -> Iterator[tuple[NDArray[np.int64], Array]]:
 
 def _steepness(counts: NDArray[np.int64]) -> float:
     """Exponent of the tail of clean distances: in one dimension, half of M points have M / 2 degrees of freedom."""
-    return float(min(STEEPEST, int(np.median(counts)) // 2))
+    return float(min(SPIKE_STEEPEST, int(np.median(counts)) // 2))
 
 
 def _flat_from(far: Array, steepness: float) -> float | None:
@@ -299,16 +301,16 @@ def _flat_from(far: Array, steepness: float) -> float | None:
     """
     if not len(far):
         return None
-    tried = NEAREST * STEPS ** np.arange(np.log(far[-1] / NEAREST) / np.log(STEPS))
-    first, after = np.searchsorted(far, tried), np.searchsorted(far, WINDOW * tried)
+    tried = SPIKE_NEAREST * STEPS ** np.arange(np.log(far[-1] / SPIKE_NEAREST) / np.log(STEPS))
+    first, after = np.searchsorted(far, tried), np.searchsorted(far, SPIKE_WINDOW * tried)
     beyond = len(far) - first
     near = (after - first) / beyond
     tail = np.cumsum(np.log(far[::-1]))[beyond - 1] - beyond * np.log(tried)
-    flat = (near <= FLAT) & (gamma.logsf(steepness * tail, beyond) < np.log(LEVEL))
+    flat = (near <= SPIKE_FLAT) & (gamma.logsf(steepness * tail, beyond) < np.log(SPIKE_LEVEL))
     if not flat.any():
         return None
     # A little farther out the tail may be emptier still.
-    ahead = np.minimum(np.searchsorted(tried, AHEAD * tried), len(tried))
+    ahead = np.minimum(np.searchsorted(tried, SPIKE_AHEAD * tried), len(tried))
     emptiest = np.array([near[i:j].min() for i, j in enumerate(ahead)])
     good = flat & (near <= 1.5 * emptiest + 0.002)
     return float(tried[np.argmax(good)]) if good.any() else None
