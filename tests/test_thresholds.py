@@ -26,6 +26,7 @@ NOT_VERDICTS = {"CHUNK", "SIMULATED", "SHOWN", "BOOTSTRAPS", "MORE", "SLAB", "EP
 # geometry/_spikes.py: how much is looked at, and how an iteration ends
 NOT_VERDICTS |= {
     "AT_LEAST",
+    "LOOKED_AT",
     "PAIRS",
     "STEPS",
     "ITERATIONS",
