@@ -23,6 +23,19 @@ THRESHOLDS = [row for row in TABLE if isinstance(row, Threshold)]
 JUDGING = ("checks", "findings", "geometry", "inspection", "selection")
 # Constants of these rooms that decide nothing: sizes of chunks, simulations, lists and tables.
 NOT_VERDICTS = {"CHUNK", "SIMULATED", "SHOWN", "BOOTSTRAPS", "MORE", "SLAB", "EPS", "LARGEST"}
+# geometry/_spikes.py: how much is looked at, and how an iteration ends
+NOT_VERDICTS |= {
+    "AT_LEAST",
+    "LOOKED_AT",
+    "PAIRS",
+    "STEPS",
+    "ITERATIONS",
+    "CAUCHY_STEPS",
+    "SETTLED",
+    "GAUSSIAN_MAD",
+    "VALUES",
+    "TINY",
+}
 
 
 def sources():

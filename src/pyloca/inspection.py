@@ -20,6 +20,7 @@ from pyloca.findings import (
     no_displacement,
     noise,
     size_error,
+    spike_words,
     strain_beyond_sampling,
     uneven_units,
 )
@@ -55,6 +56,8 @@ class Inspection:
         Median fraction of a burst's variance off its tangents: noise and curvature.
     strain : float
         Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
+    set_aside : str
+        How many points were set aside as spikes, and where, in words; empty when none were.
     outliers : tuple
         Ids of the bursts whose size does not match that of their neighbours.
     remarks : tuple of str
@@ -81,6 +84,7 @@ class Inspection:
     outliers: tuple[Any, ...]
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
+    set_aside: str = ""
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
     refusal: str = ""
     strays: dict[Any, str] = field(default_factory=dict)
@@ -112,6 +116,7 @@ class Inspection:
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
             _sizes(self.n_bursts, self.n_points, self.n_features),
+            *([f"set aside         {self.set_aside}"] if self.set_aside else []),
             *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
             _spectrum_words(self.spectrum),
             f"intrinsic dim     k = {self.intrinsic_dim}",
@@ -255,6 +260,7 @@ def inspect_bursts(
         outliers=outliers,
         remarks=tuple(remarks),
         positions=positions,
+        set_aside=spike_words(statistics),
         feature_scale=None if scale is None else tuple(scale.tolist()),
         refusal=refusal,
         strays=strays,

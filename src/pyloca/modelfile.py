@@ -25,7 +25,7 @@ from torch import nn
 from pyloca._atomic import write_atomically
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, Rescaling, TrustScale
-from pyloca.geometry import Noise
+from pyloca.geometry import Noise, SpikeRule
 from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "save_model"]
@@ -79,6 +79,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     arrays |= {f"diagnostics.{name}": getattr(model.diagnostics_, name) for name in Diagnostics.ARRAYS}
     if model.noise_ is not None:
         arrays |= {f"noise.{name}": array for name, array in vars(model.noise_).items() if array is not None}
+    arrays["set_aside"] = model.set_aside_
+    if model.spike_rule_ is not None and model.spike_rule_.scale is not None:
+        arrays["spike_scale"] = model.spike_rule_.scale
     arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
     # What these networks make of some points: a module that is passed again must do the same.
     arrays["probe_decoded"] = model.decode(model.embedding_[:PROBES])
@@ -111,6 +114,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "rescaling": vars(model.rescaling_) if hasattr(model, "rescaling_") else None,
         "fitted": {name: getattr(model, name) for name in FITTED},
         "diagnostics": model.diagnostics_.to_dict(),
+        "spike_rule": _rule_facts(model.spike_rule_),
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
@@ -204,6 +208,10 @@ def load_model(
             model.rescaling_ = Rescaling.from_dict(header["rescaling"])
         model.trust_scale_ = TrustScale(**header["trust_scale"], scores=arrays["trust_scores"])
         model.embedding_ = arrays["embedding"]
+        # files of earlier versions have no spikes
+        model.set_aside_ = arrays.get("set_aside", np.zeros(n, dtype=np.int64))
+        rule = header.get("spike_rule")
+        model.spike_rule_ = None if rule is None else SpikeRule(**rule, scale=arrays.get("spike_scale"))
         model.validation_indices_ = arrays["validation_indices"]
         if (encoder is not None or decoder is not None) and "probe_decoded" in arrays:
             _refuse_other_networks(model, arrays)
@@ -212,6 +220,10 @@ def load_model(
     except Exception as error:  # the checksum matches, so the file was written by something else
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
     return made
+
+
+def _rule_facts(rule: SpikeRule | None) -> dict[str, float] | None:
+    return None if rule is None else {"distance": rule.distance, "least_size": rule.least_size}
 
 
 def _refuse_other_networks(model: Any, arrays: Arrays) -> None:

@@ -24,6 +24,7 @@ from pyloca.geometry import (
     find_strays,
     intrinsic_dim_from_spectra,
     sample_rows,
+    without_spikes,
 )
 from pyloca.thresholds import PROBE, SAMPLE
 
@@ -334,7 +335,7 @@ def estimate_intrinsic_dim(
     if isinstance(bursts, BurstStatistics):  # k is already fixed
         spectrum = np.median(bursts.spectra, axis=0)
         return IntrinsicDimEstimate(bursts.intrinsic_dim, 1.0, spectrum, np.ones_like(spectrum))
-    raw = _raw(bursts).without_perturbations()  # they say what k is; this is about the clouds
+    raw = without_spikes(_raw(bursts).without_perturbations())  # they say what k is; this is about the clouds
     statistics, sound = _statistics(raw, None)
     k, raw = statistics.intrinsic_dim, raw[sound]
     spectra = BurstSpectra.of(raw, PROBE)

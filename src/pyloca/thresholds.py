@@ -256,6 +256,23 @@ NOISY = _threshold(
     note="curvature, which grows with the burst, does not count",
 )
 
+
+# -- spikes -----------------------------------------------------------------------------------------------------------
+
+SPIKE_NEAREST = _define("SPIKE_NEAREST", 3.0, "burst sizes within which no point is a spike")
+SPIKE_STEEPEST = _define(
+    "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
+)
+SPIKE_WINDOW = _define("SPIKE_WINDOW", 1.25, "factor of distance within which points beyond it are counted")
+SPIKE_FLAT = _define(
+    "SPIKE_FLAT", 0.25, "part of the points beyond a distance that are within that factor, at most: a flat tail"
+)
+SPIKE_AHEAD = _define("SPIKE_AHEAD", 2.0, "factor of distance within which the tail must not become emptier still")
+SPIKE_LEVEL = _define("SPIKE_LEVEL", 1e-5, "probability of such a tail without spikes")
+SPIKE_HALF = _define("SPIKE_HALF", 4, "fewest points in the inner half of a burst that tell its size")
+SPIKE_MINORITY = _define("SPIKE_MINORITY", 3, "fewest points that may be all that is left of a burst")
+MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spikes that points to another fault")
+
 # -- whiteness --------------------------------------------------------------------------------------------------------
 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.

@@ -91,6 +91,7 @@ class Bursts:
     _scale: NDArray[np.float64] | None
     _perturbations: NDArray[np.float64] | None  # laid out as the points: (N', M, k), or (n, k) with offsets
     _noise: tuple[NDArray[np.float64], bool] | None  # and whether it has one entry per burst
+    _aside: NDArray[np.int64] | None  # sorted numbers, in memory, of the points set aside; None: nobody looked
     has_ids: bool
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
@@ -135,7 +136,8 @@ class Bursts:
 
     def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
-        self._rows, self._scale, self._perturbations, self._noise = np.arange(len(ids)), None, None, None
+        self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
+        self._perturbations, self._noise = None, None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
 
     def _describe(
@@ -297,10 +299,22 @@ class Bursts:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """M_i, the number of points of each burst, shape (N,)."""
-        if self._offsets is None:
-            return np.full(len(self), self._points.shape[1], dtype=np.int64)
-        return np.diff(self._offsets)[self._rows]
+        """M_i, the number of points of each burst, shape (N,), without those set aside."""
+        starts, ends = self._bounds(self._rows)
+        return ends - starts - self.set_aside
+
+    @property
+    def screened(self) -> bool:
+        """Whether it was decided which points are set aside (`set_points_aside`); then nobody looks for spikes."""
+        return self._aside is not None
+
+    @property
+    def set_aside(self) -> NDArray[np.int64]:
+        """Number of points of each burst that were set aside, shape (N,)."""
+        if self._aside is None or not len(self._aside):
+            return np.zeros(len(self), dtype=np.int64)
+        starts, ends = self._bounds(self._rows)
+        return np.searchsorted(self._aside, ends) - np.searchsorted(self._aside, starts)
 
     @property
     def perturbed_dim(self) -> int | None:
@@ -377,9 +391,11 @@ class Bursts:
     def __getstate__(self) -> dict[str, Any]:
         """Only the chosen bursts: a part that is sent to another process does not take the whole memory with it."""
         points, offsets = self._raw()
-        own = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(self)), "_perturbations": None}
+        own: dict[str, Any] = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(self))}
         if self._perturbations is not None:
             own["_perturbations"] = self._like(_points=self._perturbations)._raw()[0]
+        if self._aside is not None:
+            own["_aside"] = np.empty(0, dtype=np.int64)  # they are gone
         return {**self.__dict__, **own}
 
     # -- choosing -----------------------------------------------------------------------------------------------
@@ -453,6 +469,49 @@ class Bursts:
             Their σ stays.
         """
         return self._like(_perturbations=None)
+
+    def set_points_aside(self, bursts: ArrayLike, points: ArrayLike) -> Bursts:
+        """Leave out some points whenever bursts are read; a mapped file stays on disk.
+
+        Parameters
+        ----------
+        bursts, points : (n,) arrays of int
+            Point ``points[i]`` of the burst at position ``bursts[i]``, counting also the points that were set aside
+            before. With empty lists all points stay, and `LOCA` does not look for spikes.
+
+        Returns
+        -------
+        Bursts
+
+        Returns
+        -------
+        Bursts
+
+        Raises
+        ------
+        BurstError
+            If there is no such point, or a burst would have none left.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> bursts = Bursts(np.arange(6.0).reshape(2, 3, 1)).set_points_aside([1], [0])
+        >>> bursts.counts.tolist(), bursts[1].ravel().tolist(), bursts.set_aside.tolist()
+        ([3, 2], [4.0, 5.0], [0, 1])
+        """
+        rows, inside = np.asarray(bursts, dtype=np.int64), np.asarray(points, dtype=np.int64)
+        starts, ends = self._bounds(self._rows)
+        known = (rows >= 0) & (rows < len(self)) & (inside >= 0)
+        known[known] = inside[known] < (ends - starts)[rows[known]]
+        if not known.all():
+            bad = int(np.argmin(known))
+            raise BurstError(f"there is no point {inside[bad]} in the burst at position {rows[bad]}.")
+        before = np.empty(0, dtype=np.int64) if self._aside is None else self._aside
+        out = self._like(_aside=np.union1d(before, starts[rows] + inside))
+        empty = np.flatnonzero(out.counts < 1)
+        if len(empty):
+            raise BurstError(f"{self.name_of(int(empty[0]))} would have no points left.")
+        return out
 
     def _like(self, **changes: Any) -> Bursts:
         out = Bursts.__new__(Bursts)
@@ -559,13 +618,32 @@ class Bursts:
             raise ValueError("bursts are gathered into a new array; copy=False is not possible.")
         return np.array(self.to_array(), dtype=dtype, copy=copy)
 
-    def _burst(self, row: int) -> NDArray[Any]:
+    def _bounds(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where bursts begin and end in memory, in points."""
         if self._offsets is None:
-            return self._points[row]
-        return self._points[self._offsets[row] : self._offsets[row + 1]]
+            m = self._points.shape[1]
+            return rows * m, rows * m + m
+        return self._offsets[rows], self._offsets[rows + 1]
+
+    def _left(self, row: int) -> NDArray[np.bool_]:
+        """Tell for each point of a burst in memory whether it was not set aside."""
+        (start,), (end,) = self._bounds(np.array([row]))
+        left = np.ones(end - start, dtype=bool)
+        if self._aside is not None:
+            low, high = np.searchsorted(self._aside, [start, end])
+            left[self._aside[low:high] - start] = False
+        return left
+
+    def _burst(self, row: int) -> NDArray[Any]:
+        burst = self._points[row if self._offsets is None else slice(*self._offsets[row : row + 2])]
+        return burst if self._aside is None or not len(self._aside) else burst[self._left(row)]
 
     def _stack(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Bursts of one length as they lie in memory, (b, M, D)."""
+        if self._aside is not None and len(self._aside):
+            starts, ends = self._bounds(rows)
+            if np.any(np.searchsorted(self._aside, ends) > np.searchsorted(self._aside, starts)):
+                return np.stack([self._burst(int(row)) for row in rows])
         if self._offsets is None:
             if len(rows) > 1 and np.all(np.diff(rows) == 1):  # a slice of the file needs no gather
                 return self._points[rows[0] : rows[-1] + 1]
@@ -574,10 +652,11 @@ class Bursts:
 
     def _raw(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """Return the chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
-        if self._offsets is None:
+        if self._offsets is None and not self.is_ragged:
             return self._stack(self._rows), None
         bursts = [self._burst(int(row)) for row in self._rows]
-        return np.concatenate([self._points[:0], *bursts]), offsets_of(self.counts)
+        empty = self._points[:0].reshape(0, self.n_features)
+        return np.concatenate([empty, *bursts]), offsets_of(self.counts)
 
     def _divided(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values if self._scale is None else values / self._scale

@@ -131,6 +131,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         One record per check of the training.
     diagnostics_ : Diagnostics
         How well held-out bursts were whitened, and what follows from that.
+    set_aside_ : (N,) array of int
+        Points of each burst that were set aside as spikes: they lie many burst sizes away from the others.
+    spike_rule_ : SpikeRule or None
+        How spikes are known, also in bursts that are transformed; None if the fit found none.
     trust_scale_ : TrustScale
         Reference of ``transform(X, return_trust=True)``: what is usual for held-out points.
     validation_indices_ : (n,) array
@@ -294,7 +298,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        return with_strays(fitted, ready) | {"burst_std_known_": known is not None, "noise_": noise_of(ready)}
+        read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
+        return with_strays(fitted, ready) | read
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""

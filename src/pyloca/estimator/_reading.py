@@ -18,10 +18,12 @@ from pyloca.findings import no_displacement
 from pyloca.geometry import (
     BurstStatistics,
     Noise,
+    SpikeRule,
     as_noise,
     burst_means,
     connected_graph,
     feature_scale,
+    find_spikes,
     find_strays,
     sample_rows,
 )
@@ -119,6 +121,22 @@ def with_burst_std(data: Bursts | BurstStatistics, burst_std: float | None) -> B
     return Bursts(data, burst_std=burst_std)
 
 
+def _without_spikes(data: Bursts | BurstStatistics) -> tuple[Bursts | BurstStatistics, SpikeRule | None]:
+    """Return the bursts without spikes, and the rule by which those of new bursts are to be found; None if none is."""
+    # A regression on known perturbations sees its outliers itself, in the residuals.
+    if isinstance(data, BurstStatistics) or data.screened or data.perturbed_dim is not None:
+        return data, None
+    rule = find_spikes(data)
+    return _follow(data, rule), rule
+
+
+def _follow(data: Bursts, rule: SpikeRule | None) -> Bursts:
+    """Set aside what `rule` calls a spike, and let nobody look for others."""
+    if data.screened or data.perturbed_dim is not None:
+        return data
+    return data.set_points_aside([], []) if rule is None else rule.clean(data)
+
+
 def holds_bursts(X: Any) -> bool:
     """Whether `transform` is given bursts, and not points (n, D)."""
     if isinstance(X, (Bursts, BurstStatistics, str, os.PathLike)):
@@ -190,6 +208,8 @@ class Prepared:
         Positions of the sound bursts among all.
     strays : dict of int to str
         Positions of the others, and why they are left out.
+    spikes : SpikeRule or None
+        The rule by which points were set aside; None if there were no spikes.
     """
 
     bursts: Bursts | None
@@ -199,6 +219,7 @@ class Prepared:
     source: Bursts | BurstStatistics
     rows: NDArray[np.int64]
     strays: dict[int, str]
+    spikes: SpikeRule | None
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -235,7 +256,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     >>> prepare(LOCA(2), bursts).statistics.intrinsic_dim
     2
     """
-    source = with_burst_std(as_source(data), model.burst_std)
+    source, rule = _without_spikes(with_burst_std(as_source(data), model.burst_std))
     options: dict[str, Any] = {
         "intrinsic_dim": model.intrinsic_dim,
         "measurement_noise": _noise(model.measurement_noise, source),
@@ -263,7 +284,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
             raise BurstError(still.message) from error
         raise
     known = model.burst_std if model.burst_std is not None or bursts is None else bursts.burst_std
-    return Prepared(bursts, statistics, scale, known, source, rows, strays)
+    return Prepared(bursts, statistics, scale, known, source, rows, strays, rule)
 
 
 def _raw(static: Data) -> Bursts:
@@ -367,7 +388,7 @@ def read_like(model: Any, data: Data) -> Reading:
     source = with_burst_std(_source_like(model, data), model.burst_std_)
     _refuse_other_features(model, source)
     bursts, statistics = read(
-        source,
+        _cleaned_like(model, source),
         divisors(model),
         intrinsic_dim=model.intrinsic_dim_,
         measurement_noise=model.noise_,
@@ -382,6 +403,7 @@ def means_like(model: Any, data: Data) -> Array:
     """Return burst means (N, D) as the networks of `model` see them: all that is needed to embed bursts."""
     source = _source_like(model, data)
     _refuse_other_features(model, source)
+    source = _cleaned_like(model, source)
     scale = divisors(model)
     if isinstance(source, BurstStatistics):
         return source.means if scale is None else source.means / scale
@@ -398,6 +420,11 @@ def _source_like(model: Any, data: Data) -> Bursts | BurstStatistics:
         moved = ()  # without displacements bursts are placed at their means, as those of an array are
     features = model.feature_names_in_.tolist()
     return open_bursts(data, burst_id=table["burst_id"], columns=features, perturbations=moved)
+
+
+def _cleaned_like(model: Any, source: Bursts | BurstStatistics) -> Bursts | BurstStatistics:
+    """Leave out what the rule of the fit calls a spike."""
+    return source if isinstance(source, BurstStatistics) else _follow(source, model.spike_rule_)
 
 
 def inner(model: Any, name: str) -> nn.Module:

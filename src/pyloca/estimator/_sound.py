@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 def with_strays(fitted: dict[str, Any], sound: Prepared) -> dict[str, Any]:
     """Give the bursts that were left out a place among fitted attributes: coordinates by the encoder, and no trust."""
     if not sound.strays:
-        return fitted | {"strays_": {}}
+        return fitted | {"strays_": {}, "set_aside_": sound.statistics.set_aside}
     lost = np.array(list(sound.strays))
     scale, outside = sound.scale, sound.source[lost]
     if isinstance(outside, BurstStatistics):
@@ -36,7 +36,10 @@ def with_strays(fitted: dict[str, Any], sound: Prepared) -> dict[str, Any]:
     embedding = np.empty((len(sound.source), fitted["n_components_"]))
     embedding[sound.rows], embedding[lost] = fitted["embedding_"], places
     ids = sound.source.ids
+    aside = np.zeros(len(sound.source), dtype=np.int64)
+    aside[sound.rows] = sound.statistics.set_aside
     return fitted | {
+        "set_aside_": aside,
         "embedding_": embedding,
         "burst_ids_": ids,
         "validation_indices_": sound.rows[fitted["validation_indices_"]],

@@ -1,6 +1,6 @@
 """Reasons not to believe a fit, each with its name, the evidence and what to do; and how far to trust a new point."""
 
-from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
+from pyloca.findings._before import as_large_as_the_data, noise, size_error, spike_words, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._displacement import no_displacement
@@ -29,6 +29,7 @@ __all__ = [
     "noise",
     "round_trip_errors",
     "size_error",
+    "spike_words",
     "strain_beyond_sampling",
     "uneven_units",
 ]

@@ -10,9 +10,35 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
-from pyloca.thresholds import LARGE, NOISY, RECHECKED
+from pyloca.thresholds import LARGE, MANY_SPIKES, NOISY, RECHECKED
 
-__all__ = ["as_large_as_the_data", "noise", "size_error", "strain_beyond_sampling"]
+__all__ = ["as_large_as_the_data", "noise", "size_error", "spike_words", "strain_beyond_sampling"]
+
+
+def spike_words(statistics: BurstStatistics) -> str:
+    """Say how many points were set aside as spikes, and where.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+
+    Returns
+    -------
+    str
+        For example ``"412 of 22,500 points (1.8 %) as spikes, in 310 bursts; most in burst 'run 7': 6 of 50"``; empty
+        when none were.
+    """
+    aside = statistics.set_aside
+    if not aside.any():
+        return ""
+    points = statistics.counts + aside
+    n, most, bursts = int(aside.sum()), int(np.argmax(aside)), int((aside > 0).sum())
+    share = n / float(points.sum())
+    return (
+        f"{n:,} of {points.sum():,.0f} points ({100 * share:.2g} %) as spikes, in {bursts:,} "
+        f"burst{'s' * (bursts != 1)}; most in {statistics.name_of(most)}: {aside[most]} of {points[most]:.0f}"
+        + (". So many point to a fault of the instrument, or to points in wrong bursts" if share > MANY_SPIKES else "")
+    )
 
 
 def size_error(counts: NDArray[np.float64]) -> float:

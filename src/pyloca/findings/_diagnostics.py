@@ -88,6 +88,8 @@ class Diagnostics:
     gap : Gap or None
         The largest hole or notch in the embedding; None when there is no wide one, or when it was not looked for
         (d > k or d > 3).
+    set_aside : str
+        How many points were set aside as spikes, and where, in words; empty when none were.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
@@ -113,6 +115,7 @@ class Diagnostics:
     round_trip: tuple[float, float] | None = None
     sampling_stretch: tuple[float, float] | None = None
     gap: Gap | None = None
+    set_aside: str = ""
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -309,10 +312,11 @@ class Diagnostics:
         >>> Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0)).verdict()
         [('verdict', 'no fault found')]
         """
+        aside = [("set aside", self.set_aside)] if self.set_aside else []
         if self.findings:
-            return [("WARNING", finding.message) for finding in self.findings]
+            return [*aside, *(("WARNING", finding.message) for finding in self.findings)]
         but = ", but look at the suspect bursts" if len(self.suspects) else ""
-        facts = [("verdict", f"no fault found{but}")]
+        facts = [*aside, ("verdict", f"no fault found{but}")]
         n = len(self.losses) - len(self.strays)
         if 0 < n < SPARSE:
             what = "shuffled bursts and crossing sheets"

@@ -8,6 +8,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts
 from pyloca.checks import sampled_stretch, whitening
+from pyloca.findings._before import spike_words
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
@@ -73,6 +74,7 @@ def judge(
         conditions=white.conditions,
         errors=np.empty(0) if errors is None else errors,
         ids=statistics.ids,
+        set_aside=spike_words(statistics),
     )
 
 

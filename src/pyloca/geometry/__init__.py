@@ -11,6 +11,7 @@ from pyloca.geometry._spectra import (
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
+from pyloca.geometry._spikes import SpikeRule, find_spikes, without_spikes
 from pyloca.geometry._statistics import BurstStatistics, burst_means
 from pyloca.geometry._strays import find_strays
 
@@ -21,11 +22,13 @@ __all__ = [
     "JointMahalanobis",
     "Noise",
     "Regression",
+    "SpikeRule",
     "as_noise",
     "burst_means",
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_spikes",
     "find_strays",
     "intrinsic_dim_from_spectra",
     "mahalanobis_graph",
@@ -33,4 +36,5 @@ __all__ = [
     "refuse_pieces",
     "regress",
     "sample_rows",
+    "without_spikes",
 ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._sample import sample_rows
+from pyloca.geometry._spikes import well_kept
 from pyloca.thresholds import (
     CERTAIN_GAP,
     CLEAR_GAP,
@@ -69,7 +70,7 @@ class BurstSpectra:
         -------
         BurstSpectra
         """
-        sample = bursts[sample_rows(len(bursts), size)]
+        sample = well_kept(bursts[sample_rows(len(bursts), size)])
         spectra = cls.empty(sample.counts, bursts.n_features)
         for rows, block in sample.blocks():
             spectra.add(rows, block)

@@ -29,12 +29,13 @@ from pyloca.geometry._refusals import (
 )
 from pyloca.geometry._regression import look_by_regression
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
+from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.thresholds import MIN_BURSTS
 
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids", "marks")
+_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids", "marks", "set_aside")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class BurstStatistics:
     marks : (N,) array of str
         What the points of a burst say against it, such as "is clipped: …"; "" where nothing does. `find_strays` decides
         whether it is left out.
+    set_aside : (N,) array of int
+        Points of each burst that were set aside as spikes; they are not among the M_i.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class BurstStatistics:
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
     marks: NDArray[Any] = None  # type: ignore[assignment]
+    set_aside: NDArray[np.int64] = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
@@ -94,6 +98,8 @@ class BurstStatistics:
             object.__setattr__(self, "ids", np.arange(len(self.means)))
         if self.marks is None:
             object.__setattr__(self, "marks", np.full(len(self.means), "", dtype=object))
+        if self.set_aside is None:
+            object.__setattr__(self, "set_aside", np.zeros(len(self.means), dtype=np.int64))
 
     @classmethod
     def from_bursts(
@@ -107,7 +113,7 @@ class BurstStatistics:
         min_bursts: int = MIN_BURSTS,
         max_strays: float = 0.0,
     ) -> BurstStatistics:
-        """Compute the statistics of raw bursts, in one pass.
+        """Compute the statistics of raw bursts, in one pass, without points that are spikes.
 
         Parameters
         ----------
@@ -154,8 +160,10 @@ class BurstStatistics:
             out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
             out._refuse_flat_bursts(max_strays)
             return out
+        bursts = without_spikes(bursts)
         refuse_short(bursts, 1, max_strays)
-        noise, k = noise_and_k(_long(bursts, max_strays), measurement_noise, static, intrinsic_dim, max_dim)
+        typical = well_kept(_long(bursts, max_strays))
+        noise, k = noise_and_k(typical, measurement_noise, static, intrinsic_dim, max_dim)
         refuse_short(bursts, k, max_strays)
         floor = None if noise is None else FLOOR * inside_variance(bursts)
         seen = Local.empty(len(bursts), k, bursts.n_features)
@@ -179,6 +187,7 @@ class BurstStatistics:
             total=None if noise is None else seen.total,
             noise=None if noise is None else seen.noise,
             instrument=noise,
+            set_aside=bursts.set_aside,
             **labels,
         )
         if rails is not None:
