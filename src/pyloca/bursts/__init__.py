@@ -4,20 +4,24 @@ from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._images import from_image, from_image_patches
 from pyloca.bursts._instruments import from_function, on_manifold, sensor_array
+from pyloca.bursts._missing import MissingCells, count_missing, drop_missing
 from pyloca.bursts._neighbors import from_neighbors
 from pyloca.bursts._positions import from_positions
 from pyloca.bursts._recordings import from_time_series
 from pyloca.bursts._simulator import from_simulator
 from pyloca.bursts._split import split_indices
-from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, save_bursts
+from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, read_parquet, save_bursts
 from pyloca.bursts._tables import BURST_ID, from_table
 
 __all__ = [
     "BURST_ID",
     "Bursts",
+    "MissingCells",
     "Table",
     "as_bursts",
     "column_names",
+    "count_missing",
+    "drop_missing",
     "from_function",
     "from_image",
     "from_image_patches",
@@ -29,6 +33,7 @@ __all__ = [
     "on_manifold",
     "open_bursts",
     "read_csv",
+    "read_parquet",
     "read_table",
     "save_bursts",
     "sensor_array",

@@ -24,6 +24,7 @@ __all__ = [
     "join",
     "measure",
     "offsets_of",
+    "refuse_masked",
 ]
 
 Array = NDArray[np.float64]
@@ -57,10 +58,18 @@ def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
+def refuse_masked(array: Any, name: str) -> None:
+    """Refuse a masked array, whose mask NumPy would forget."""
+    if np.ma.isMaskedArray(array):
+        raise BurstError(
+            f"{name} is a masked array. Leave out its masked points with pyloca.bursts.drop_missing(bursts), or fill "
+            "them: filled(np.nan) marks them as missing."
+        )
+
+
 def as_burst(part: ArrayLike, name: str) -> NDArray[Any]:
     """One burst of a list as an array."""
-    if np.ma.isMaskedArray(part):
-        raise BurstError(f"{name} is a masked array; remove its masked points.")
+    refuse_masked(part, name)
     try:
         return np.asarray(part)
     except ValueError as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyloca._arguments import check_real
-from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
+from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of, refuse_masked
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._noise import check_noise, divide_noise
@@ -115,8 +115,7 @@ class Bursts:
             if ids is not None:
                 self._ids, self.has_ids = check_ids(ids, len(data)), True
         else:
-            if np.ma.isMaskedArray(data):
-                raise BurstError("bursts is a masked array; remove masked points and pass a list of (M_i, D) arrays.")
+            refuse_masked(data, "bursts")
             if isinstance(data, (list, tuple)):
                 feature_names = names_of_frames(data) if feature_names is None else feature_names
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
@@ -206,6 +205,7 @@ class Bursts:
         >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
         Bursts(N=2, M=2..3, D=2)
         """
+        refuse_masked(points, "points")
         points = check_dtype(np.asarray(points), "points")
         if points.ndim != 2 or points.shape[1] == 0:
             raise BurstError(f"points has shape {points.shape}; expected (n, D) with offsets of length N + 1.")

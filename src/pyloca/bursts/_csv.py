@@ -17,6 +17,8 @@ from pyloca.errors import BurstError
 
 __all__ = ["Table", "csv_header", "read_table", "table_text"]
 
+# What people and programs write where a reading is missing, in lower case; it is read as NaN.
+NO_NUMBER = {"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none"}
 NUMBER_AHEAD = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)", re.IGNORECASE)  # all that `float` takes begins like this
 
 
@@ -29,6 +31,7 @@ class Table:
     names : list of str
         Of the columns that were read as numbers.
     values : (n, D)
+        NaN where a cell is empty, or says that there is no number ("NA", "nan", "null", …).
     labels : list of str, optional
         The column that names the rows.
     text_columns : tuple of str
@@ -101,6 +104,13 @@ def csv_header(file: TextIO) -> list[str]:
     names = [name.strip() for name in next(csv.reader(file, strict=True), [])]
     if not any(names):
         raise BurstError("the file is empty; expected a header line with the names of the columns.")
+    if len(names) == 1:
+        for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+            if mark in names[0]:
+                raise BurstError(
+                    f"the cells of line 1 are separated by {word}; expected commas. Write the table with commas and "
+                    "decimal points, or read it with pandas.read_csv(path, sep=…, decimal=…) and use from_table."
+                )
     check_unique_columns(names)
     if all(_is_number(name) for name in names):
         raise BurstError("line 1 has numbers where the names of the columns are expected; add a header line.")
@@ -130,6 +140,8 @@ def _read(text: str, label: str, columns: Sequence[str] | None, exclude: Sequenc
     values, labels, words = _fast(file, len(names), wanted, place, columns is None) or _slow(
         text, names, wanted, place, label, columns is None
     )
+    if columns is None:
+        words += [j for j in wanted if j not in words and np.isnan(values[:, j]).all()]
     kept = [j for j in wanted if j not in words]
     if not kept:
         raise BurstError(f"there is no column of numbers, only of text: {', '.join(names[j] for j in words)}.")
@@ -199,19 +211,26 @@ def _slow(text: str, names: list[str], wanted: list[int], place: int | None, lab
     numeric = [j for j in wanted if j not in words]
     for i, cells in enumerate(rows):
         for j in numeric:
-            if not _is_number(cells[j]):
+            if _is_gap(cells[j]):
+                values[i, j] = np.nan
+            elif _is_number(cells[j]):
+                values[i, j] = float(cells[j])
+            else:
                 raise BurstError(
                     f"line {numbers[i]} has {cells[j]!r} where a number is expected, in column {names[j]!r}. "
-                    "Correct it, or leave the column out if it is not a measurement."
+                    "Correct it (a missing reading is an empty cell, or NA), or leave the column out if it is not a "
+                    "measurement."
                 )
-            values[i, j] = float(cells[j])
     return values, None if place is None else [cells[place].strip() for cells in rows], words
 
 
 def _is_text(cells: Sequence[str]) -> bool:
-    """Whether this is a column of words: some cell is not empty, and none is a number."""
-    found = set(cells)
-    return any(cell.strip() for cell in found) and not any(map(_is_number, found))
+    """Whether this is a column of words: no cell is a number."""
+    return not any(_is_number(cell) and not _is_gap(cell) for cell in set(cells))
+
+
+def _is_gap(cell: str) -> bool:
+    return cell.strip().lower() in NO_NUMBER
 
 
 def _is_number(text: str) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "check_feature_names",
     "check_ids",
     "check_units",
+    "is_missing",
     "missing_at",
 ]
 
@@ -69,11 +70,12 @@ def missing_at(values: Labels) -> int | None:
     elif kind == "U":
         bad = np.strings.str_len(np.strings.strip(values)) == 0
     else:
-        bad = np.array([_is_missing(value) for value in values], dtype=bool)
+        bad = np.array([is_missing(value) for value in values], dtype=bool)
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, NaT, pandas.NA, masked, or empty text."""
     if isinstance(value, (str, bytes)):
         return not value.strip()
     if value is None or value is np.ma.masked:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,12 @@ from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
+from pyloca.bursts._missing import Missing, check_missing, drop_missing, settle_missing
 from pyloca.bursts._noise import select_noise
 from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, take_perturbations, text_columns_found
 from pyloca.errors import BurstError
 
-__all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "save_bursts"]
+__all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "read_parquet", "save_bursts"]
 
 UNIT = b"units"  # key of a unit in the metadata of a Parquet column
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parquet file; it is not a measurement
@@ -37,6 +38,7 @@ class Wanted:
     columns: Sequence[str] | None
     exclude: Sequence[str]
     on_text: OnText
+    missing: Missing
 
 
 def open_bursts(
@@ -47,6 +49,7 @@ def open_bursts(
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
     perturbations: Sequence[str] = (),
+    missing: Missing = "raise",
 ) -> Bursts:
     r"""Read bursts from a file, by its suffix.
 
@@ -76,6 +79,10 @@ def open_bursts(
         leave them out with a warning.
     perturbations : sequence of str
         Columns that are the latent displacement of each row, which you set; see `Bursts`.
+    missing : {"raise", "drop"}
+        What to do about points with a missing cell (NaN or infinite; in CSV also empty, NA, null): refuse the file,
+        saying how many there are of each sensor, or leave these points out, as `drop_missing` does. A .npy file, which
+        may be larger than memory, is not read before it is used, so there "raise" leaves the error to `LOCA.fit`.
 
     Returns
     -------
@@ -100,11 +107,12 @@ def open_bursts(
     check_choice(columns, exclude)
     if on_text not in ("raise", "warn"):
         raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
+    check_missing(missing)
     path = _readable(path)
     both = columns if columns is None else [*columns, *perturbations]
 
     def read() -> Bursts:
-        found = READERS[path.suffix.lower()](path, Wanted(burst_id, both, exclude, on_text))
+        found = READERS[path.suffix.lower()](path, Wanted(burst_id, both, exclude, on_text, missing))
         return take_perturbations(found, perturbations)
 
     return _naming(path, read)
@@ -239,20 +247,23 @@ def _naming(path: Path, read: Callable[[], Any]) -> Any:
 
 
 def _read_npy(path: Path, wanted: Wanted) -> Bursts:
-    return _select(Bursts(np.load(path, mmap_mode="r", allow_pickle=False)), wanted)
+    bursts = _select(Bursts(np.load(path, mmap_mode="r", allow_pickle=False)), wanted)
+    return drop_missing(bursts) if wanted.missing == "drop" else bursts
 
 
 def _read_npz(path: Path, wanted: Wanted) -> Bursts:
     # opened here, because np.load leaves the file open when it cannot read it
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return _select(_from_named(set(archive), lambda name: archive[name]), wanted)
+        bursts = _select(_from_named(set(archive), lambda name: archive[name]), wanted)
+    return settle_missing(bursts, wanted.missing)
 
 
 def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
     h5py = _need("h5py", "hdf5")
     with h5py.File(path, "r") as file:
         names = {name for name in file if isinstance(file[name], h5py.Dataset)}
-        return _select(_from_named(names, lambda name: file[name][()]), wanted)
+        bursts = _select(_from_named(names, lambda name: file[name][()]), wanted)
+    return settle_missing(bursts, wanted.missing)
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
@@ -327,7 +338,14 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
 
 def _read_csv_file(path: Path, wanted: Wanted) -> Bursts:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return read_csv(file, wanted.burst_id, wanted.columns, exclude=wanted.exclude, on_text=wanted.on_text)
+        return read_csv(
+            file,
+            wanted.burst_id,
+            wanted.columns,
+            exclude=wanted.exclude,
+            on_text=wanted.on_text,
+            missing=wanted.missing,
+        )
 
 
 def read_csv(
@@ -338,6 +356,7 @@ def read_csv(
     exclude: Sequence[str] = (),
     on_text: OnText = "raise",
     perturbations: Sequence[str] = (),
+    missing: Missing = "raise",
 ) -> Bursts:
     r"""Read bursts from a long table in CSV with a header line.
 
@@ -345,7 +364,7 @@ def read_csv(
     ----------
     file : text file
         Open it with ``newline=""``.
-    burst_id, columns, exclude, on_text, perturbations
+    burst_id, columns, exclude, on_text, perturbations, missing
         As for `open_bursts`.
 
     Returns
@@ -364,6 +383,7 @@ def read_csv(
     >>> bursts.ids.tolist(), bursts.feature_names
     ([7, 4], ('p', 'T'))
     """
+    check_missing(missing)
     both = columns if columns is None else [*columns, *perturbations]
     table = read_table(file, burst_id, both, exclude, needed=True)
     if table.text_columns:
@@ -371,8 +391,8 @@ def read_csv(
     values = dict(zip(table.names, table.values.T, strict=True))
     out = from_columns({burst_id: np.array(table.labels), **values}, burst_id, None, ())
     left_out = f"; left out as text: {', '.join(table.text_columns)}" if table.text_columns else ""
-    out = Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
-    return take_perturbations(out, perturbations)
+    named = Bursts(out, ids=_as_integers(out.ids), provenance=out.provenance + left_out)
+    return take_perturbations(settle_missing(named, missing), perturbations)
 
 
 def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:
@@ -384,17 +404,69 @@ def _as_integers(labels: NDArray[np.str_]) -> NDArray[Any]:
     return numbers if np.array_equal(numbers.astype(np.str_), labels) else labels
 
 
-def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
+def read_parquet(
+    file: BinaryIO,
+    label: str,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    *,
+    needed: bool = False,
+) -> Table:
+    """Read the rows of a Parquet table, as `read_table` does those of CSV.
+
+    Parameters
+    ----------
+    file : binary file
+    label, columns, exclude, needed
+        As for `read_table`; a column that does not hold numbers is an error.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    BurstError
+        If the file is not such a table.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pandas as pd
+    >>> file = io.BytesIO(pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.5]}).to_parquet())
+    >>> table = read_parquet(file, "id")
+    >>> table.names, table.values.tolist(), table.labels
+    (['x'], [[1.0], [2.5]], ['a', 'b'])
+    """
+    try:
+        table = _parquet_columns(file, label)
+    except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds
+        raise BurstError(f"not a readable .parquet file ({error}).") from error
+    if needed and label not in table:
+        raise BurstError(f"there is no column {label!r}; the table has {', '.join(table)}.")
+    others = [name for name in table if name != label]
+    row = "".join(table) + "#"  # a name that no column has
+    n = len(next(iter(table.values()), ()))
+    # Rows in order, as bursts of one row each, so that columns are chosen and checked as everywhere else.
+    rows = from_columns({**{name: table[name] for name in others}, row: np.arange(n)}, row, columns, exclude)
+    used = rows.feature_names or ()
+    labels = [str(cell) for cell in table[label].tolist()] if label in table else None
+    return Table(list(used), rows.to_ragged()[0], labels, (), tuple(name for name in others if name not in used))
+
+
+def _parquet_columns(file: Path | BinaryIO, label: str) -> dict[str, NDArray[Any]]:
     # its own reader of one file: read_table would look for partitions in the path
-    table = _need("pyarrow.parquet", "table").ParquetFile(path).read()
-    columns = {
-        name: as_array(table[name])
-        for name in table.column_names
-        if not PANDAS_INDEX.fullmatch(name) or name == wanted.burst_id
-    }
+    table = _need("pyarrow.parquet", "table").ParquetFile(file).read()
+    names = [name for name in table.column_names if not PANDAS_INDEX.fullmatch(name) or name == label]
+    return {name: as_array(table[name]) for name in names}
+
+
+def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
+    columns = _parquet_columns(path, wanted.burst_id)
     out = from_columns(columns, wanted.burst_id, wanted.columns, wanted.exclude, None, wanted.on_text)
-    units = [(table.schema.field(name).metadata or {}).get(UNIT, b"").decode() for name in out.feature_names or ()]
-    return Bursts(out, units=units)
+    schema = _need("pyarrow.parquet", "table").ParquetFile(path).schema_arrow
+    units = [(schema.field(name).metadata or {}).get(UNIT, b"").decode() for name in out.feature_names or ()]
+    return settle_missing(Bursts(out, units=units), wanted.missing)
 
 
 def _long(bursts: Bursts) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:

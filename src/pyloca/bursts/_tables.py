@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.bursts._container import Bursts
-from pyloca.bursts._labels import Units, as_labels, check_unique_columns, choose_columns, missing_at
+from pyloca.bursts._labels import Units, as_labels, check_unique_columns, choose_columns, is_missing, missing_at
+from pyloca.bursts._missing import Missing, check_missing, settle_missing
 from pyloca.errors import BurstError
 
 __all__ = ["BURST_ID", "OnText", "as_array", "from_columns", "from_table", "take_perturbations", "text_columns_found"]
@@ -27,6 +29,7 @@ def from_table(
     exclude: Sequence[str] = (),
     units: Units | None = None,
     perturbations: Sequence[str] = (),
+    missing: Missing = "raise",
 ) -> Bursts:
     """Make bursts from a long table: rows with the same `burst_id` are a burst, in order of first appearance.
 
@@ -42,6 +45,9 @@ def from_table(
     units : mapping from name to unit, or sequence of str, optional
     perturbations : sequence of str
         Columns that are not measurements but the latent displacement of each row, which you set; see `Bursts`.
+    missing : {"raise", "drop"}
+        What to do about rows with a missing cell (NaN, null, infinite or masked) among the measurements: refuse the
+        table, saying how many there are in each column, or leave these rows out, as `drop_missing` does.
 
     Returns
     -------
@@ -51,7 +57,8 @@ def from_table(
     Raises
     ------
     BurstError
-        If a column is missing or does not hold numbers, if a row has no id, or if columns differ in length.
+        If a column is missing or does not hold numbers, if a row has no id, if cells are missing, or if columns differ
+        in length.
 
     Examples
     --------
@@ -64,11 +71,13 @@ def from_table(
     else:
         names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
     check_unique_columns([str(name) for name in names])
+    check_missing(missing)
     plain = {str(name): as_array(frame[name]) for name in names}
     if not perturbations:
-        return from_columns(plain, burst_id, columns, exclude, units)
+        return settle_missing(from_columns(plain, burst_id, columns, exclude, units), missing)
     both = None if columns is None else [*columns, *perturbations]
-    return Bursts(take_perturbations(from_columns(plain, burst_id, both, exclude), perturbations), units=units)
+    whole = settle_missing(from_columns(plain, burst_id, both, exclude), missing)
+    return Bursts(take_perturbations(whole, perturbations), units=units)
 
 
 def take_perturbations(bursts: Bursts, names: Sequence[str]) -> Bursts:
@@ -109,7 +118,19 @@ def as_array(column: Any) -> NDArray[Any]:
     if numeric and hasattr(column, "isna") and column.isna().any():  # pandas' own integers with gaps
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     array = np.asarray(column)
-    return array.astype(kind + "8") if numeric and array.dtype.kind == "O" else array
+    if array.dtype.kind != "O":
+        return array
+    return array.astype(kind + "8") if numeric else _with_gaps(array)
+
+
+def _with_gaps(cells: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and gaps as floats; anything else is left as it is."""
+    gaps = np.array([is_missing(cell) and not isinstance(cell, (str, bytes)) for cell in cells], dtype=bool)
+    if gaps.all() or not all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells[~gaps]):
+        return cells
+    out = np.full(cells.shape, np.nan)
+    out[~gaps] = cells[~gaps].astype(np.float64)
+    return out
 
 
 def from_columns(
@@ -120,7 +141,7 @@ def from_columns(
     units: Units | None = None,
     on_text: OnText = "raise",
 ) -> Bursts:
-    """`from_table` of plain columns."""
+    """`from_table` of plain columns, with cells that are missing left as NaN."""
     if burst_id not in table:
         raise BurstError(f"there is no column {burst_id!r}; the table has {', '.join(table) or 'none'}.")
     chosen = choose_columns(list(table), burst_id, columns, exclude)
@@ -139,7 +160,7 @@ def from_columns(
         chosen = [name for name in chosen if name not in words]
     if not chosen:
         raise BurstError(f"there is no column of numbers beside {burst_id!r}.")
-    points = np.stack([_numbers(table[name], name) for name in chosen], axis=1)  # (n, D)
+    points = np.stack([_numbers(table[name]) for name in chosen], axis=1)  # (n, D)
     labels = _labels(table[burst_id], burst_id)
     # Rows of a burst mostly stand together: sorting the heads of runs is cheaper than sorting all rows.
     heads = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
@@ -170,10 +191,10 @@ def text_columns_found(columns: Mapping[str, str], on_text: OnText) -> None:
     warnings.warn(f"columns that do not hold numbers are left out: {listed}.", UserWarning, stacklevel=2)
 
 
-def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    if np.ma.isMaskedArray(column) and np.ma.getmaskarray(column).any():
-        row = int(np.argmax(np.ma.getmaskarray(column)))
-        raise BurstError(f"row {row} of column {name!r} is masked; remove the row.")
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column as floats, with NaN where it is masked."""
+    if np.ma.isMaskedArray(column):
+        return np.ma.filled(column.astype(np.float64), np.nan)
     return np.asarray(column, dtype=np.float64)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 
@@ -14,12 +14,13 @@ MOST = 8  # names in one message
 
 
 class Columns(NamedTuple):
-    """The options that choose columns of a table; None where an option was not given."""
+    """The options that choose columns of a table, and what missing cells mean; None where an option was not given."""
 
     burst_id: str | None = None
     names: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     perturbations: tuple[str, ...] = ()
+    missing: Literal["raise", "drop"] = "raise"
 
 
 def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -35,7 +36,7 @@ def names_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[
 
 
 def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add --burst-id, --columns, --exclude and --perturbations; the command takes them together, as `columns`."""
+    """Add --burst-id, --columns, --exclude, --perturbations and --missing; the command takes them as `columns`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -45,6 +46,7 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
             columns: tuple[str, ...] | None,
             exclude: tuple[str, ...] | None,
             perturbations: tuple[str, ...] | None,
+            missing: Literal["raise", "drop"],
             **rest: Any,
         ) -> Any:
             both = [name for name in columns or () if name in (exclude or ())]
@@ -53,7 +55,8 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
             both = [name for name in perturbations or () if name in (*(columns or ()), *(exclude or ()))]
             if both:
                 raise click.UsageError(f"--perturbations names '{both[0]}', which --columns or --exclude names too.")
-            return command(*args, columns=Columns(burst_id, columns, exclude or (), perturbations or ()), **rest)
+            chosen = Columns(burst_id, columns, exclude or (), perturbations or (), missing)
+            return command(*args, columns=chosen, **rest)
 
         options = [
             click.option("--burst-id", metavar="NAME", help=f"Column that names the burst.  [default: {default}]"),
@@ -64,6 +67,13 @@ def columns_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
                 callback=names_of,
                 metavar="NAMES",
                 help="Columns of displacements that you set, such as dx,dy.",
+            ),
+            click.option(
+                "--missing",
+                type=click.Choice(["raise", "drop"]),
+                default="raise",
+                show_default=True,
+                help="Refuse missing cells (NaN, NA, empty), or drop the points that have one.",
             ),
         ]
         for option in reversed(options):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -22,9 +21,10 @@ from pyloca.bursts import (
     Bursts,
     Table,
     column_names,
-    from_table,
+    count_missing,
     open_bursts,
     read_csv,
+    read_parquet,
     read_table,
     table_text,
 )
@@ -96,12 +96,12 @@ def read_bursts(data: str, columns: Columns) -> tuple[Bursts, dict[str, str]]:
     source = _source(data)
     burst_id = columns.burst_id or BURST_ID
     header = _header(source) if is_table(data) else None
-    if header and burst_id not in header:
+    if header and len(header) > 1 and burst_id not in header:  # one name: `read_csv` says what separates the cells
         raise BurstError(
             f"{_name(source)}: there is no column '{burst_id}'; the table has {', '.join(header)}. "
             "Say which of them names the burst of a row: --burst-id NAME."
         )
-    bursts = _bursts(source, burst_id, columns.names, columns.exclude, columns.perturbations)
+    bursts = _bursts(source, burst_id, columns, columns.names, columns.exclude, columns.perturbations)
     if header is None or columns.names is not None:
         return bursts, {}
     names = np.array(bursts.feature_names)
@@ -154,12 +154,12 @@ def read_bursts_like(model: LOCA, data: str, columns: Columns) -> Bursts:
     header = _header(source)
     known, moved = _known(model, columns), _perturbations(model, columns, header)
     if known is None or header is None:
-        bursts = _bursts(source, burst_id, columns.names, columns.exclude, moved)
+        bursts = _bursts(source, burst_id, columns, columns.names, columns.exclude, moved)
         if is_table(data) and columns.names is None:
             read = {burst_id, *columns.exclude, *moved, *(bursts.feature_names or ())}
             say_left_out({name: "text" for name in header or () if name not in read})
         return bursts
-    bursts = _bursts(source, burst_id, known, (), moved)
+    bursts = _bursts(source, burst_id, columns, known, (), moved)
     _say_ignored(model, columns, (name for name in header if name not in {burst_id, *known, *moved}))
     return bursts
 
@@ -176,17 +176,44 @@ def _perturbations(model: LOCA, columns: Columns, header: list[str] | None) -> t
 
 
 def _bursts(
-    source: Source, burst_id: str, names: Sequence[str] | None, exclude: Sequence[str], moved: Sequence[str]
+    source: Source,
+    burst_id: str,
+    columns: Columns,
+    names: Sequence[str] | None,
+    exclude: Sequence[str],
+    moved: Sequence[str],
+) -> Bursts:
+    bursts = _read(source, burst_id, names, exclude, moved, columns.missing)
+    if columns.missing == "drop":
+        click.echo(f"{_name(source)}: {bursts.provenance}.", err=True)
+    return bursts
+
+
+def _read(
+    source: Source,
+    burst_id: str,
+    names: Sequence[str] | None,
+    exclude: Sequence[str],
+    moved: Sequence[str],
+    missing: Literal["raise", "drop"],
 ) -> Bursts:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "columns that do not hold numbers", UserWarning)  # `say_left_out` names them
         if isinstance(source, str):
             return open_bursts(
-                source, burst_id=burst_id, columns=names, exclude=exclude, on_text="warn", perturbations=moved
+                source,
+                burst_id=burst_id,
+                columns=names,
+                exclude=exclude,
+                on_text="warn",
+                perturbations=moved,
+                missing=missing,
             )
         with _named(source.name):
             source.seek(0)
-            return read_csv(source, burst_id, names, exclude=exclude, on_text="warn", perturbations=moved)
+            return read_csv(
+                source, burst_id, names, exclude=exclude, on_text="warn", perturbations=moved, missing=missing
+            )
 
 
 # -- rows -------------------------------------------------------------------------------------------------------
@@ -199,10 +226,11 @@ def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Lab
         if isinstance(source, str) and Path(source).suffix.lower() == ".npy":
             if columns.names is not None or columns.exclude:
                 raise BurstError("a .npy file has no column names, so none can be chosen.")
-            return _read_npy(source), None
+            return _whole(_read_npy(source), [], columns), None
         known = _known(model, columns)
         names, exclude = (columns.names, columns.exclude) if known is None else (known, ())
         table = _read_rows(source, burst_id_of(model, columns), names, exclude, needed=columns.burst_id is not None)
+        _whole(table.values, table.names, columns)
     if known is None:
         say_left_out(dict.fromkeys(table.text_columns, "text"))
     else:
@@ -226,6 +254,19 @@ def read_array(data: str) -> Array:
     """Read an array (n, D) from a .npy file."""
     with _named(data):
         return _read_npy(data)
+
+
+def _whole(values: Array, names: Sequence[str], columns: Columns) -> Array:
+    """Refuse to drop rows: each row of the output belongs to one of the input."""
+    if columns.missing == "drop":
+        found = count_missing(Bursts(values[:, None], feature_names=names or None))  # each row as a burst
+        if found:
+            cells = "; ".join(f"{name}: {n:,}" for name, n in found.cells.items())
+            raise BurstError(
+                f"{found.n_points:,} of {found.of_points:,} rows have missing cells ({cells}), and transform gives one "
+                "row for each: --missing drop is for bursts (add --bursts). Repair or remove these rows."
+            )
+    return values
 
 
 def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, Labels | None]:
@@ -265,23 +306,9 @@ def _read_rows(
 
 
 def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: Sequence[str], *, needed: bool) -> Table:
-    """Read rows in order, as bursts of one row each, so that columns are chosen and checked as everywhere else."""
     require("pyarrow", "table")
-    parquet = importlib.import_module("pyarrow.parquet")
     with open(path, "rb") as file:
-        try:
-            frame = parquet.ParquetFile(file).read()
-        except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds
-            raise BurstError(f"not a readable .parquet file ({error}).") from error
-    header = [name for name in frame.column_names if not name.startswith(INDEX) or name == label]
-    if needed and label not in header:
-        raise BurstError(f"there is no column {label!r}; the table has {', '.join(header)}.")
-    others = [name for name in header if name != label]
-    row = "".join(header) + "#"  # a name that no column has
-    bursts = from_table({**{n: frame[n] for n in others}, row: np.arange(len(frame))}, row, names, exclude=exclude)
-    used = bursts.feature_names or ()
-    labels = [str(cell) for cell in frame[label].to_pylist()] if label in header else None
-    return Table(list(used), bursts.to_ragged()[0], labels, (), tuple(name for name in others if name not in used))
+        return read_parquet(file, label, names, exclude, needed=needed)
 
 
 def _read_npy(path: str) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyloca._arguments import is_integer
-from pyloca.bursts import Bursts
+from pyloca.bursts import Bursts, count_missing
 from pyloca.errors import BurstError
 from pyloca.thresholds import MIN_BURSTS
 
@@ -87,16 +87,16 @@ def refuse_few(n: int, least: int = MIN_BURSTS) -> None:
 
 
 def refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
-    """Refuse values that are not finite or too large to be squared; `rows` are positions in `bursts`."""
+    """Refuse values that are not finite, all bursts at once, or too large to be squared; `rows` are positions."""
     bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
     if not len(bad):
         return
+    if not np.isfinite(block).all():
+        raise BurstError(f"the bursts have {count_missing(bursts).refusal}")
     b, point, feature = bad[0]
-    value, others = block[b, point, feature], len(np.unique(bad[:, 0]))
-    cure = "Measure in a larger unit: squares would overflow" if np.isfinite(value) else "Remove or repair these bursts"
     raise BurstError(
-        f"{bursts.name_of(int(rows[b]))} has {value} at point {point}, {bursts.feature_label(int(feature))} "
-        f"({others} of the {len(rows)} bursts read with it are affected). {cure}."
+        f"{bursts.name_of(int(rows[b]))} has {block[b, point, feature]} at point {point}, "
+        f"{bursts.feature_label(int(feature))}. Measure in a larger unit: squares would overflow."
     )
 
 
