@@ -35,6 +35,7 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
         "feature_names": names,
         "units": units,
         "burst_std": burst_std,
+        "effective_counts": _effective_counts(parts),
         "provenance": " + ".join(dict.fromkeys(part.provenance for part in parts if part.provenance)),
     }
     out = _joined(parts, described)
@@ -89,6 +90,13 @@ def _common_std(parts: Sequence[Bursts], labels: list[str]) -> float | None:
                 "data set have one σ. If you know it, pass burst_std=…."
             )
     return parts[0].burst_std
+
+
+def _effective_counts(parts: Sequence[Bursts]) -> Any:
+    """Join the effective counts; a part that has none counts its points."""
+    if all(part.effective_counts is None for part in parts):
+        return None
+    return np.concatenate([part.counts if part.effective_counts is None else part.effective_counts for part in parts])
 
 
 def _common_ids(parts: Sequence[Bursts], keys: Sequence[Any] | None, labels: list[str]) -> Sequence[Any] | None:

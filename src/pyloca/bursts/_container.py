@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyloca._arguments import check_real
-from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of
+from pyloca.bursts._arrays import (
+    as_burst,
+    check_array,
+    check_dtype,
+    check_effective_counts,
+    forget_pages,
+    join,
+    offsets_of,
+)
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._split import split_indices
@@ -36,13 +44,16 @@ class Bursts:
         Units of the features, for messages, tables and figures; None or "" where one is not known.
     burst_std : float, optional
         σ, the standard deviation of a burst in the latent space, where it is known; `LOCA` uses it if it is given none.
+    effective_counts : array of shape (N,), optional
+        Where points are not independent samples, such as the pixels of a spot: how many independent ones would tell the
+        covariance of each burst as well. They set its weight and its sampling error. ``inf``: it is exact.
     provenance : str, optional
         Where the bursts come from and what was assumed, in words.
 
     Raises
     ------
     BurstError
-        If shapes or dtypes are wrong, or if labels are missing, repeated or of the wrong number.
+        If shapes or dtypes are wrong, or if labels or counts are missing, repeated or of the wrong number.
     ValueError
         If `burst_std` is not a number > 0.
 
@@ -52,6 +63,8 @@ class Bursts:
         Whether ids were given; else the bursts have numbers.
     feature_names, units : tuple of str, or None
     burst_std : float or None
+    effective_counts : (N,) array or None
+        None: as many as there are points, `counts`.
     provenance : str
 
     Notes
@@ -80,6 +93,7 @@ class Bursts:
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
     burst_std: float | None
+    effective_counts: NDArray[np.float64] | None
     provenance: str
 
     def __init__(
@@ -90,6 +104,7 @@ class Bursts:
         feature_names: Sequence[str] | NDArray[Any] | None = None,
         units: Units | None = None,
         burst_std: float | None = None,
+        effective_counts: ArrayLike | None = None,
         provenance: str = "",
     ) -> None:
         if isinstance(data, Bursts):
@@ -114,11 +129,14 @@ class Bursts:
                 labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
                 self._init(array, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, provenance)
+        if effective_counts is not None:
+            self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
     def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
         self._rows, self._scale = np.arange(len(ids)), None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
+        self.effective_counts = None
 
     def _describe(
         self,
@@ -146,6 +164,7 @@ class Bursts:
         feature_names: Sequence[str] | NDArray[Any] | None = None,
         units: Units | None = None,
         burst_std: float | None = None,
+        effective_counts: ArrayLike | None = None,
         provenance: str = "",
     ) -> Bursts:
         """Make bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
@@ -155,7 +174,7 @@ class Bursts:
         points : array of shape (n, D)
         offsets : array of N + 1 integers
             From 0 to n, increasing.
-        ids, feature_names, units, burst_std, provenance
+        ids, feature_names, units, burst_std, effective_counts, provenance
             As for `Bursts`.
 
         Returns
@@ -191,6 +210,8 @@ class Bursts:
         out = cls.__new__(cls)
         out._init(points, offsets, labels, ids is not None)
         out._describe(feature_names, units, burst_std, provenance)
+        if effective_counts is not None:
+            out.effective_counts = check_effective_counts(effective_counts, labels)
         return out
 
     @classmethod
@@ -330,7 +351,10 @@ class Bursts:
         rows = np.atleast_1d(self._rows[key])
         if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
             raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
-        return self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]))
+        chosen = self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]))
+        if self.effective_counts is not None:
+            chosen.effective_counts = np.atleast_1d(self.effective_counts[key])
+        return chosen
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))

@@ -25,6 +25,7 @@ from pyloca.errors import BurstError
 __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "save_bursts"]
 
 UNIT = b"units"  # key of a unit in the metadata of a Parquet column
+DESCRIBED = ("ids", "feature_names", "units", "effective_counts")  # arrays beside the points in .npz and HDF5
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -52,7 +53,7 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D) and `units` (D).
+        `ids` (N), `feature_names` (D), `units` (D) and `effective_counts` (N).
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -157,8 +158,8 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
-    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, and units to .npz
-    and .parquet.
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy; units to .npz
+    and .parquet; effective counts to .npz.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     Warns
     -----
     UserWarning
-        If ids or names are lost in a .npy file.
+        If ids or names are lost in a .npy file, or effective counts in any file but .npz.
 
     Examples
     --------
@@ -194,8 +195,15 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     path = Path(path)
     if path.suffix.lower() not in WRITERS:
         raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
-    buffer = io.BytesIO()
-    WRITERS[path.suffix.lower()](Bursts(bursts), buffer)
+    bursts, buffer = Bursts(bursts), io.BytesIO()
+    if bursts.effective_counts is not None and path.suffix.lower() != ".npz":
+        warnings.warn(
+            f"a {path.suffix} file does not hold effective counts: its points will count as independent samples. Use "
+            ".npz to keep them.",
+            UserWarning,
+            stacklevel=2,
+        )
+    WRITERS[path.suffix.lower()](bursts, buffer)
     return write_atomically(path, buffer.getvalue())
 
 
@@ -242,7 +250,7 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {name: get(name) for name in ("ids", "feature_names", "units") if name in names}
+    described: dict[str, Any] = {name: get(name) for name in DESCRIBED if name in names}
     for name in {"feature_names", "units"} & set(described):  # HDF5 has text as bytes
         described[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in described[name].tolist()]
     if "bursts" in names:
@@ -288,6 +296,8 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["feature_names"] = np.array(bursts.feature_names)
     if bursts.units is not None:
         arrays["units"] = np.array(bursts.units)
+    if bursts.effective_counts is not None:
+        arrays["effective_counts"] = bursts.effective_counts
     np.savez(file, allow_pickle=False, **arrays)
 
 

@@ -44,7 +44,8 @@ class BurstStatistics:
     tangents : (N, k, D) array
         A_i, rows orthogonal and longest first, with A_iᵀ A_i the rank-k part of the burst covariance.
     counts : (N,) array
-        M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`).
+        M_i, or `Bursts.effective_counts` if the bursts have them; ``inf`` where the covariance is known exactly
+        (`from_covariances`, `from_jacobians`).
     residuals : (N,) array
         Trace of the covariance off the tangents: noise and curvature.
     noise_variance : float
@@ -132,7 +133,7 @@ class BurstStatistics:
         out = cls(
             means,
             tangents,
-            bursts.counts.astype(np.float64),
+            bursts.counts.astype(np.float64) if bursts.effective_counts is None else bursts.effective_counts,
             residuals,
             ids=bursts.ids,
             feature_names=bursts.feature_names,
