@@ -26,6 +26,7 @@ THINNEST = 0.5  # pixels: a semi-axis that a correction leaves; less is not a sp
 NEAREST = 25  # spots among which neighbours on the grid are looked for
 UNEVEN = 0.1  # a grid's opposite neighbours cancel to within this part of their distance
 SKEW = 2.0  # and are as far in units of the spot one way as another, to within this factor of squares
+ALIKE = 0.02  # a line needs widths that differ by at least this part of their mean
 INNER = 30  # spots inside the grid that an estimate needs
 
 
@@ -140,6 +141,8 @@ def seen_pen(centres: Array, moments: Array) -> Pen:
         width = np.sqrt(values).ravel()  # (2 n,) of the grid
         spot = 2 * np.sqrt(np.einsum("nda,nde,nea->na", axes, moments[inner], axes)).ravel()
         centred = width - width.mean()
+        if centred.std() < ALIKE * width.mean():
+            return Pen(np.nan, np.nan, "all of them look alike, which is also why it hardly matters")
         slope = float(centred @ spot / (centred @ centred))
         left = spot - spot.mean() - slope * centred
         error = np.sqrt(left @ left / (len(left) - 2) * (1 / len(left) + width.mean() ** 2 / (centred @ centred)))
