@@ -19,8 +19,8 @@ __all__ = ["Pen", "covariances", "drawn_in", "pixel_worth", "seen_pen"]
 # (tests/bursts/test_spots.py).
 PIXEL_WORTH = 8.0
 # Pixels and standard errors by which spots on a grid must be too fat before anything is said: blur and threshold move
-# the edges of right spots by up to 0.15 pixels (benchmarks/dirty/spots.py).
-FAT, FAT_ERRORS = 0.3, 4.0
+# the edges of right spots by up to 0.15 pixels, and a period of whole pixels, which makes their errors alike, by 0.3.
+FAT, FAT_ERRORS = 0.5, 4.0
 UNSURE = 0.25  # pixels: standard error of an estimate that is not worth applying
 THINNEST = 0.5  # pixels: a semi-axis that a correction leaves; less is not a spot
 NEAREST = 25  # spots among which neighbours on the grid are looked for
