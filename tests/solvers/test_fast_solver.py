@@ -446,7 +446,13 @@ def test_a_closed_curve_keeps_the_shape_of_its_alignment():
 
 def test_anchors_are_the_aligned_positions_and_exist_only_where_bending_is_free(monkeypatch):
     states = []
-    monkeypatch.setattr(_fast.Descent, "descend", lambda self, task, **_: states.append(self.state))
+    start = _fast._FastSolver._start
+
+    def spy(self, *given):
+        states.append(self.state)
+        start(self, *given)
+
+    monkeypatch.setattr(_fast._FastSolver, "_start", spy)
     _, bursts = circle_bursts(0, n=60, m=20)
     short_fit(tiny_loca(n_components=2, burst_std=0.02, hidden_layers=(4,)), bursts)
     anchors = states[0].anchors
