@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca import LOCA, TrustWarning
+from pyloca import LOCA, BurstError, TrustWarning
 from pyloca.metrics import stress
 from pyloca.paper.experiments._measurements import smooth_map
 
@@ -56,10 +56,13 @@ def sensors(seed: int, n: int = 450, m: int = 50, dim: int = 6) -> Sensors:
     return Sensors(X, measure(cloud.reshape(-1, 2)).reshape(n, m, dim), measure)
 
 
-def fitted(X: Array, data: Any, seed: int, **settings: Any) -> dict[str, Any]:
+def fitted(X: Array, data: Any, seed: int, *, static: Any = None, **settings: Any) -> dict[str, Any]:
     """Fit, and return stress, k and the names of the findings; a refusal has infinite stress."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        model = LOCA(2, **({"burst_std": SIGMA, "random_state": seed} | settings)).fit(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrustWarning)
+            model = LOCA(2, **({"burst_std": SIGMA, "random_state": seed} | settings)).fit(data, static=static)
+    except BurstError as error:
+        return {"stress": float("inf"), "k": 0, "findings": ["refused"], "refusal": str(error)}
     found = [finding.name for finding in model.diagnostics_.findings]
     return {"stress": stress(X, model.embedding_), "k": model.intrinsic_dim_, "findings": found}

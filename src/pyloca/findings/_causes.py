@@ -154,7 +154,7 @@ def _still(fit: Fit) -> Finding | None:
 
 
 def _few_points(fit: Fit) -> Finding | None:
-    points, rough = float(np.median(fit.statistics.counts)), size_error(fit.statistics.counts)
+    points, rough = float(np.median(fit.statistics.counts)), size_error(fit.statistics.effective_counts)
     if not (ROUGH.passed(rough) and fit.white.sampled):
         return None
     if fit.regressed:
@@ -164,6 +164,14 @@ def _few_points(fit: Fit) -> Finding | None:
             f"{rough:.0%}, by its residuals (median): coordinates rest on many bursts together, and no single burst "
             "can be checked. Take more points per burst or average readings; perturb more if the residuals are noise, "
             "and less if they are curvature.",
+        )
+    noise = float(np.median(fit.statistics.noise_shares))
+    if noise > 0:
+        return Finding(
+            "few_points",
+            f"measurement noise is {noise:.0%} of a burst's variance along one direction (median), and {points:.0f} "
+            f"points of such a burst tell its size only to within {rough:.0%}: coordinates rest on many bursts "
+            "together, and no single burst can be checked. Take larger bursts, more points, or average readings.",
         )
     return Finding(
         "few_points",

@@ -31,6 +31,7 @@ from pyloca.thresholds import (
     SOME_GIANTS,
     SPARSE,
     STRANGE,
+    TILTED,
 )
 
 __all__ = ["Neighborhood"]
@@ -112,7 +113,7 @@ class Neighborhood:
         """Compute how much two samples of one covariance differ."""
         spectra = self.statistics.spectra
         evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
-        return float(np.median((1 + evenness) / (self.statistics.counts - 1)))
+        return float(np.median((1 + evenness) / (self.statistics.effective_counts - 1)))
 
     @cached_property
     def _cosines(self) -> Array:
@@ -121,7 +122,9 @@ class Neighborhood:
             return np.ones(len(self.graph.heads))
         basis, _ = self.statistics.frames()
         products = np.einsum("ekd,eld->ekl", basis[self.graph.heads], basis[self.graph.tails])
-        return np.asarray(np.linalg.svd(products, compute_uv=False)[:, -1])
+        cosines = np.linalg.svd(products, compute_uv=False)[:, -1]
+        tilted = self.statistics.tilts > TILTED  # whose angles tell of noise
+        return np.where(tilted[self.graph.heads] | tilted[self.graph.tails], 1.0, cosines)
 
     @cached_property
     def _loners(self) -> NDArray[np.bool_]:
@@ -176,7 +179,7 @@ class Neighborhood:
         logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
         # of each edge by itself: the error of a regression differs from burst to burst
-        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.counts - 1))
+        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.effective_counts - 1))
         error = np.sqrt((variance[heads] + variance[tails]) / 2)
         errors = JUMP_ERRORS_CURVE if self.statistics.intrinsic_dim == 1 else JUMP_ERRORS
         least = np.maximum(JUMP, errors * error)

@@ -522,6 +522,14 @@ class BurstStatistics:
         return 1 + (self.counts - 1) * k * (k + 1) / (np.square(self.total).sum(axis=(1, 2)) + np.square(trace))
 
     @property
+    def tilts(self) -> NDArray[np.float64]:
+        """Square of the angle by which noise tilts the last tangent of each burst, (N,): (D − k) / (M_i − 1) · R_i."""
+        if self.noise is None:
+            return np.zeros(len(self))
+        freedom = np.maximum(self.counts - 1, 1)
+        return (self.n_features - self.intrinsic_dim) / freedom * np.linalg.eigvalsh(self.noise)[:, -1]
+
+    @property
     def noise_shares(self) -> NDArray[np.float64]:
         """Part of each burst's variance that is noise, along the direction in which it is largest, (N,)."""
         if self.total is None or self.noise is None:
