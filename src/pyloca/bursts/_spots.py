@@ -104,8 +104,12 @@ def from_spots(
     spots = [spot for spot in seen if not isinstance(spot, str)]
     listed = _list_bad(seen, labels)
     if listed and (on_bad == "raise" or not spots):
-        advice = 'Remove them, or pass on_bad="drop".' if spots else "Pass frames with one bright spot on a darker ground."
-        raise BurstError(f"{len(seen) - len(spots)} of {len(seen)} frames have no spot that can be used: {listed}. {advice}")
+        advice = (
+            'Remove them, or pass on_bad="drop".' if spots else "Pass frames with one bright spot on a darker ground."
+        )
+        raise BurstError(
+            f"{len(seen) - len(spots)} of {len(seen)} frames have no spot that can be used: {listed}. {advice}"
+        )
     good = np.array([not isinstance(spot, str) for spot in seen])
     return Bursts(
         pixel_size * _rings(np.array([spot.mean for spot in spots]), np.array([spot.covariance for spot in spots])),
@@ -178,7 +182,7 @@ def _look(frame: NDArray[Any]) -> _Spot | str:
 
 def _one_hill(values: Array, rounding: float) -> tuple[NDArray[np.int64], NDArray[np.int64]] | str:
     """Return the pixels (rows, columns) of the one hill that stands out of the frame."""
-    from scipy.ndimage import label, maximum, median_filter  # takes a while to import
+    from scipy.ndimage import label, median_filter  # takes a while to import
 
     smooth = median_filter(values, 3, mode="nearest")  # without dead pixels
     ground, top = float(np.median(smooth)), float(smooth.max())
@@ -188,10 +192,10 @@ def _one_hill(values: Array, rounding: float) -> tuple[NDArray[np.int64], NDArra
         return NO_SPOT
     for level in ground + np.linspace(clear, top - ground, LEVELS, endpoint=False):
         parts, n = label(smooth > level, np.ones((3, 3)))
-        tops = np.asarray(maximum(smooth, parts, range(1, n + 1)))
-        sizes = np.bincount(parts.ravel(), minlength=n + 1)[1:]
-        if np.sum((tops > level + clear) & (sizes >= SMALLEST)) > 1:
-            return TWO
+        if n > 1:
+            high = np.bincount(parts[smooth > level + clear], minlength=n + 1) > 0
+            if np.sum(high & (np.bincount(parts.ravel(), minlength=n + 1) >= SMALLEST)) > 1:
+                return TWO
     y, x = np.nonzero(smooth > 0.5 * (ground + top))
     return (y, x) if len(y) >= SMALLEST else NARROW
 

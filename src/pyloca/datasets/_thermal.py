@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,9 @@ KEPT = 20  # frames in `extras`
 SUBPIXELS = 3
 
 SURFACES: dict[str, Callable[[Array, Array], Array]] = {
-    "dome": lambda x, y: 0.6 * (1 - x**2 - y**2),
-    "saddle": lambda x, y: 0.5 * (x**2 - y**2),
-    "wave": lambda x, y: 0.25 * np.sin(np.pi * x) + 0 * y,
+    "dome": lambda x, y: 0.9 * (1 - x**2 - y**2),
+    "saddle": lambda x, y: 0.6 * (x**2 - y**2),
+    "wave": lambda x, y: 0.3 * np.sin(np.pi * x) + 0 * y,
 }
 
 
@@ -46,7 +47,7 @@ def thermal_surface(
     Parameters
     ----------
     kind : {"dome", "saddle", "wave"}, default="dome"
-        Shape of the surface over the unit disc: 0.6 (1 − x² − y²), 0.5 (x² − y²) or 0.25 sin πx. Bursts see lengths on
+        Shape of the surface over the unit disc: 0.9 (1 − x² − y²), 0.6 (x² − y²) or 0.3 sin πx. Bursts see lengths on
         the surface. They do not see it bend: a wave is a flat sheet to them, and a saddle can bend.
     n_spots : int, default=400
     burst_std : float, default=0.04
@@ -101,12 +102,14 @@ def thermal_surface(
         burst_std=burst_std,
         provenance=f"thermal_surface: a camera over a {kind}, spots of σ = {burst_std:g}, pixels of {pixel:.3g}",
     )
-    return Dataset("thermal_surface", X, _from_above(X), seen, burst_std, 3, 2, _from_above, {}, {"frames": np.array(kept)})
+    camera = partial(_from_above, size)
+    extras = {"frames": np.array(kept)}
+    return Dataset("thermal_surface", X, camera(X), seen, burst_std, 3, 2, camera, extras=extras)
 
 
-def _from_above(x: Array) -> Array:
-    """Place (n, 3) → where the camera sees it, (n, 2), in the units of the surface."""
-    return x[:, :2] + VIEW * (1 - 1 / 1)
+def _from_above(size: int, x: Array) -> Array:
+    """Return where the camera sees a place, (n, 3) → (n, 2), from the centre of the first pixel."""
+    return x[:, :2] + VIEW * (1 - 1 / size)
 
 
 def _frames(kind: str, X: Array, burst_std: float, size: int) -> Iterator[Array]:
