@@ -38,7 +38,7 @@ NARROW, BAD = "with a spot narrower than a pixel", "with pixels that are not fin
 class _Spot(NamedTuple):
     mean: Array  # (2,) in pixels, x and y
     covariance: Array  # (2, 2)
-    count: float
+    worth: float  # effective count
 
 
 def from_spots(
@@ -82,7 +82,7 @@ def from_spots(
     Notes
     -----
     The spots must have one size and be round on the surface. A lens that blurs makes all of them larger by the same
-    covariance, which is not corrected: focus, or use spots that are much larger than the blur. Two spots that overlap so
+    covariance, which is not corrected: focus, or use spots much larger than the blur. Two spots that overlap so
     much that there is no dip between them are taken as one.
 
     Examples
@@ -114,7 +114,7 @@ def from_spots(
     return Bursts(
         pixel_size * _rings(np.array([spot.mean for spot in spots]), np.array([spot.covariance for spot in spots])),
         ids=labels[good] if ids is not None or listed else None,
-        effective_counts=[spot.count for spot in spots],
+        effective_counts=[spot.worth for spot in spots],
         provenance=f"from_spots: {len(spots)} spots" + (f"; dropped frames: {listed}" if listed else ""),
     )
 
