@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ MOST_SENSORS = 24  # for which noise that is correlated between sensors is looke
 CORRELATED = 0.15  # correlation of white residuals that independent noise cannot have
 ERROR = 0.1  # largest relative error of a tangent's variance that an estimate of the noise may cause
 ENOUGH = 200.0  # degrees of freedom per sensor behind a local noise level: 10 % error
-ABOVE = 1.2  # a direction of a burst stands out of the noise when it is this many times the largest of noise alone
+ABOVE = 1.12  # a direction stands out of the noise when it is this many times the largest of noise alone
+SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 UNEVEN_ERRORS = 4.0  # standard errors by which noise levels must differ from place to place to be taken as such
 
@@ -97,8 +99,7 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     """Count the directions that stand out of noise of variance 1 and are not curvature."""
     dim, level = spectra.n_features, np.median(spectra.values, axis=0)
     before = np.arange(len(level))
-    # Marchenko and Pastur: the largest eigenvalue of noise in the directions that are left
-    edge = np.square(1 + np.sqrt((dim - before) / (np.median(spectra.counts) - 1)))
+    edge = np.array([_largest_of_noise(dim - int(b), int(np.median(spectra.counts)) - 1) for b in before])
     hidden = level < ABOVE * edge
     hidden[1:] |= spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before[1:]
     k = int(np.argmax(hidden)) if hidden.any() else len(level)
@@ -115,6 +116,15 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
             "larger than was given, pass measurement_noise='estimate' or static bursts."
         )
     return k
+
+
+@cache
+def _largest_of_noise(dim: int, freedom: int) -> float:
+    """Compute the median of the largest eigenvalue of pure noise of variance 1."""
+    if dim * freedom > SIMULATED:  # Marchenko and Pastur
+        return float(np.square(1 + np.sqrt(dim / freedom)))
+    draws = np.random.RandomState(0).standard_normal((200, freedom, dim))
+    return float(np.median(np.square(np.linalg.svd(draws, compute_uv=False)[:, 0]))) / freedom
 
 
 def _means(bursts: Bursts) -> Array:

@@ -35,7 +35,7 @@ from pyloca.thresholds import MIN_BURSTS
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids", "marks", "set_aside")
+_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class BurstStatistics:
     total, noise : (N, k, k) array, optional
         E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
         is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
+    tilts : (N,) array, optional
+        Square of the angle by which noise tilts a tangent.
     instrument : Noise or None
         The measurement noise that was taken into account.
     ids : (N,) array
@@ -85,6 +87,7 @@ class BurstStatistics:
     residuals: NDArray[np.float64]
     total: NDArray[np.float64] | None = None
     noise: NDArray[np.float64] | None = None
+    tilts: NDArray[np.float64] | None = None
     instrument: Noise | None = None
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
@@ -186,6 +189,7 @@ class BurstStatistics:
             seen.residuals,
             total=None if noise is None else seen.total,
             noise=None if noise is None else seen.noise,
+            tilts=None if noise is None else seen.tilts,
             instrument=noise,
             set_aside=bursts.set_aside,
             **labels,
@@ -519,14 +523,6 @@ class BurstStatistics:
             return self.counts
         k, trace = self.intrinsic_dim, np.trace(self.total, axis1=1, axis2=2)
         return 1 + (self.counts - 1) * k * (k + 1) / (np.square(self.total).sum(axis=(1, 2)) + np.square(trace))
-
-    @property
-    def tilts(self) -> NDArray[np.float64]:
-        """Square of the angle by which noise tilts the last tangent of each burst, (N,): (D − k) / (M_i − 1) · R_i."""
-        if self.noise is None:
-            return np.zeros(len(self))
-        freedom = np.maximum(self.counts - 1, 1)
-        return (self.n_features - self.intrinsic_dim) / freedom * np.linalg.eigvalsh(self.noise)[:, -1]
 
     @property
     def noise_shares(self) -> NDArray[np.float64]:
