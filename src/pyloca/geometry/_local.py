@@ -83,7 +83,7 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     """
     means = block.mean(axis=1)
     centred = block - means[:, None]
-    m, dim = centred.shape[1:]
+    m = centred.shape[1]
     counts = np.full(len(block), float(m))
     if whitener is not None:
         rows, singular, _ = _leading(whitener.white(centred), k)
@@ -165,6 +165,7 @@ def _off_tangents(whitener: Whitener, rows: Array, singular: Array, trace: Array
     along = np.diagonal(whitener.noise_along(rows), axis1=1, axis2=2)
     off_noise = np.maximum(noise.sum(axis=1) - (along * lengths).sum(axis=1), 0) * max(1 - k / (m - 1), 0)
     rest = trace - (np.square(singular) * lengths).sum(axis=1)
-    share = np.minimum((along / np.square(singular)).max(axis=1), 1 - LEAST_SIGNAL)
-    tilt = share / np.square(1 - share) / (m - 1) * off_noise / lengths.min(axis=1)
-    return np.maximum(rest - off_noise, 0), tilt if dim > k else np.zeros(len(rest))
+    left = np.maximum(1 - along / np.square(singular), LEAST_SIGNAL)
+    shortest = (np.square(left * singular) * lengths).min(axis=1)  # tangent, and once more what noise leaves of it
+    # The noise itself is known to a tenth at best.
+    return np.maximum(rest - 1.1 * off_noise, 0), off_noise / ((m - 1) * shortest) if dim > k else np.zeros(len(rest))

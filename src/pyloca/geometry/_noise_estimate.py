@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of EM: it ends when no variance changes by more than this part
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
+SILENT = 1e-2  # part of the variance inside bursts below which a sensor's residual may as well be curvature
 CORRELATED = 0.15  # correlation of white residuals that independent noise cannot have
 ERROR = 0.1  # largest relative error of a tangent's variance that an estimate of the noise may cause
 ENOUGH = 200.0  # degrees of freedom per sensor behind a local noise level: 10 % error
@@ -285,8 +286,7 @@ def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
         if change < SETTLED:
             break
     noise = covariance if full else np.diag(covariance)
-    # A sensor at the floor has no noise that could be told from curvature.
-    silent = np.diag(covariance) < 2 * floor
+    silent = np.diag(covariance) < SILENT * floor / FLOOR
     noise = np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise)
     error = _error(tangents, weight / max(n, 1), n, full=full, noisy=~silent)
     noisy = white[~silent][:, ~silent]
