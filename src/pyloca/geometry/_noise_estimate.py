@@ -64,7 +64,28 @@ def noise_and_k(
     else:
         noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
         noise = noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
-    return noise, _choose_k(bursts, intrinsic_dim, max_dim, noise)
+    try:
+        return noise, _choose_k(bursts, intrinsic_dim, max_dim, noise)
+    except BurstError as error:
+        words = _words(bursts, max_dim) if noise is None else ""
+        if words:
+            raise BurstError(words) from error
+        raise
+
+
+def _words(bursts: Bursts, max_dim: int | None) -> str:
+    """Say that noise hides k, if there is noise that does; else ""."""
+    try:
+        noise, k = _estimate(bursts, None, max_dim)
+    except BurstError:
+        return ""
+    names = [bursts.feature_label(j) for j in range(bursts.n_features)]
+    loud = sensors_with_noise(noise, names)
+    return (
+        f"the bursts contain measurement noise ({loud}) beside k = {k} tangents, and their spectrum does not tell one "
+        "from the other. Pass measurement_noise='estimate', the noise as an array, or static=…, bursts taken while "
+        "nothing was perturbed."
+    )
 
 
 def inside_variance(bursts: Bursts) -> Array:
