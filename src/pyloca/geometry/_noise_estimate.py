@@ -183,11 +183,11 @@ def _from_static(static: Bursts, bursts: Bursts) -> Noise:
         if scatter is not None:
             scatter += np.einsum("bmd,bme->de", centred, centred)
     level = variances.sum(axis=0) / freedom
-    base = level if scatter is None else scatter / freedom
-    dof = (static.counts - 1).astype(np.float64)
-    ratios = variances / np.where(level > 0, level, 1)
-    behind = np.tile(dof[:, None], (1, dim))
-    size = _growth(means, ratios.sum(axis=1, keepdims=True), dim * dof[:, None])
+    noisy = level > FLOOR * FLOOR * inside_variance(bursts)  # the others have rounding errors only
+    base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
+    behind = np.tile((static.counts - 1)[:, None], (1, dim)) * noisy.astype(np.float64)
+    ratios = np.where(noisy, variances / np.where(noisy, level, 1), 0)
+    size = _growth(means, ratios.sum(axis=1, keepdims=True), behind.sum(axis=1, keepdims=True))
     ratios = ratios if size is None else ratios / size
     return _placed(base, means, np.ones((1, 1)) if size is None else size, _growth(means, ratios, behind))
 
@@ -369,7 +369,7 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     `squares` (n, c) are sums of squares in units of the noise, `freedom` (n, c) their degrees of freedom.
     """
     n = len(means)
-    typical = max(float(np.median(freedom.mean(axis=0))), 1e-12)
+    typical = max(float(freedom.mean(axis=0).max()), 1e-12)
     neighbors = int(np.ceil(ENOUGH / typical))
     if n < max(4 * neighbors, 20):
         return None
@@ -377,7 +377,8 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     near = cKDTree(means / unit).query(means / unit, neighbors)[1].reshape(n, neighbors)
     behind = np.maximum(freedom[near].sum(axis=1), 1e-12)
     local = squares[near].sum(axis=1) / behind
-    local /= np.average(local, weights=behind, axis=0)
+    mean = np.average(local, weights=behind, axis=0)
+    local = np.where(mean > 0, local / np.where(mean > 0, mean, 1), 1)
     # Neighbours agree with each other more than chance would have it; a little unevenness does no harm.
     errors = np.sqrt(2 / behind)
     uneven = np.sqrt(np.mean(np.square((local - 1) / errors), axis=0)) > UNEVEN_ERRORS
