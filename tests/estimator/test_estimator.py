@@ -42,6 +42,7 @@ def test_the_constructor_only_stores():
         "decoder_activation": 3,
         "feature_scale": 8,
         "measurement_noise": "x",
+        "max_strays": "all",
         "validation_fraction": 7,
         "tol": -1,
         "max_iter": -1,
@@ -70,6 +71,7 @@ def test_defaults_are_the_documented_ones():
         "decoder_activation": None,
         "feature_scale": "auto",
         "measurement_noise": None,
+        "max_strays": 0.01,
         "validation_fraction": 0.1,
         "tol": None,
         "max_iter": None,
@@ -270,7 +272,7 @@ def test_pieces_are_named_by_the_numbers_of_the_user():
 @pytest.mark.parametrize("shift", [50, 1e3])
 def test_one_stray_burst_is_named(shift):
     _, bursts = planar_bursts(100, 20)
-    model = tiny_loca(validation_fraction=0)
+    model = tiny_loca(validation_fraction=0, max_strays=0)
     bursts[37] += shift
     with pytest.raises(BurstError, match=r"1 bursts such as 37\).* Remove small pieces"):
         model.fit(bursts)
@@ -315,7 +317,7 @@ def test_a_callback_may_return_numpys_true():
         ({"decoder_activation": "relu"}, "decoder_activation must be one of"),
         ({"device": None}, "device None cannot be used here"),
         ({"device": "foo"}, "device 'foo' cannot be used here"),
-        ({"measurement_noise": [1]}, "measurement_noise must be None"),
+        ({"measurement_noise": [1]}, r"measurement_noise has shape \(1,\); .* it must be None"),
         ({"measurement_noise": True}, "measurement_noise must be None"),
         ({"measurement_noise": "foo"}, "measurement_noise must be None"),
         ({"encoder": "mlp"}, "encoder must be an instance of torch.nn.Module"),

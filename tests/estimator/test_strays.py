@@ -112,7 +112,7 @@ def test_more_than_may_be_left_out_are_refused():
 
 
 def test_none_may_be_left_out():
-    with pytest.raises(BurstError, match="burst 'run 30' .*has no spread"):
+    with pytest.raises(BurstError, match=r"burst 'run 30' .*has no spread"):
         fit(spoiled("identical"), max_strays=0)
     with pytest.raises(BurstError, match="pieces that do not touch"):
         fit(spoiled("apart"), max_strays=0)
