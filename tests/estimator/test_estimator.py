@@ -17,6 +17,7 @@ from helpers import (
     fitted,
     latent_bursts,
     planar_bursts,
+    random_rotation,
     short_fit,
     tiny_loca,
 )
@@ -224,7 +225,7 @@ def test_a_fit_that_should_not_be_believed_says_so_where_it_was_called():
 def test_noise_is_removed_when_asked():
     """In ten dimensions of noise, bursts look larger than they are and coordinates come out short without it."""
     X, clouds = latent_bursts(80, 100, 2, 0.01, 0)
-    bursts = np.concatenate([clouds, np.zeros((80, 100, 8))], axis=2)
+    bursts = clouds @ random_rotation(10, 0)[:2]
     bursts += 0.005 * np.random.RandomState(0).standard_normal(bursts.shape)
     size = {}
     for noise in (None, "estimate", 0.005):
@@ -290,10 +291,10 @@ def test_several_bursts_at_each_station():
 
 def test_statistics_are_scored_as_they_were_fitted():
     _, clouds = latent_bursts(80, 60, 2, 0.01, 0)
-    bursts = np.concatenate([clouds, np.zeros((80, 60, 2))], axis=2)
+    bursts = clouds @ random_rotation(6, 0)[:2]
     bursts += 0.003 * np.random.RandomState(0).standard_normal(bursts.shape)
     model = tiny_loca(measurement_noise="estimate", intrinsic_dim=2, max_iter=250).fit(bursts)
-    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts))
+    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts), rel=0.01)
     with pytest.raises(BurstError, match="have k = 1 tangents per burst; k = 2 is needed"):
         model.score(BurstStatistics.from_bursts(bursts, 1))
 
