@@ -100,7 +100,9 @@ def test_a_dimension_of_one():
 def test_a_value_that_is_not_finite_is_named(value):
     _, bursts = planar_bursts(40, 20)
     bursts[7, 3, 1] = value
-    with pytest.raises(BurstError, match=r"1 cell without a finite number \(feature 1: 1 cell in burst 7\).*Repair the cells"):
+    with pytest.raises(
+        BurstError, match=r"1 cell without a finite number \(feature 1: 1 cell in burst 7\).*Repair the cells"
+    ):
         tiny_loca().fit(bursts)
 
 
@@ -222,7 +224,10 @@ def test_too_few_bursts_are_left_for_training():
         ({"activation": "relu"}, "activation must be one of elu, leaky_relu, sigmoid, softplus, tanh; got 'relu'"),
         ({"decoder_activation": "relu"}, "activation must be one of elu, .*; got 'relu'"),
         ({"hidden_layers": (8, 0)}, r"hidden_layers must be integers of at least 1; got \(8, 0\)"),
-        ({"measurement_noise": -1.0}, 'measurement_noise must be None, "estimate", a number ≥ 0 or an array of these; got -1.0'),
+        (
+            {"measurement_noise": -1.0},
+            'measurement_noise must be None, "estimate", a number ≥ 0 or an array of these; got -1.0',
+        ),
         ({"device": "mps"}, "the fast solver needs float64, which MPS lacks"),
         ({"random_state": "seed"}, "cannot be used to seed"),
     ],
