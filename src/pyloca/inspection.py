@@ -218,7 +218,7 @@ def inspect_bursts(
     beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
     faults = [
         uneven_units(bursts, k),
-        no_displacement(bursts),
+        no_displacement(bursts, statistics.instrument),
         as_large_as_the_data(statistics),
         noise(statistics, bursts),
         beside,

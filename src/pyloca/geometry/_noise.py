@@ -194,6 +194,13 @@ def as_noise(value: Any, n: int, n_features: int, feature_names: Sequence[str] |
     ------
     ValueError
         If the shape is none of these, or the values are not those of a noise.
+
+    Examples
+    --------
+    >>> as_noise(0.1, n=5, n_features=2).levels.round(4).tolist()
+    [[0.01, 0.01]]
+    >>> as_noise([[0.01, 0.005], [0.005, 0.02]], n=5, n_features=2).full
+    True
     """
     if isinstance(value, (str, bool)) or value is None:
         raise ValueError(f"measurement_noise must be {FORMS}; got {value!r}.")

@@ -565,7 +565,8 @@ class BurstStatistics:
         spectra, k = self.spectra, self.intrinsic_dim
         # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
         rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        short = self.counts <= k
+        # Counts of regressions are what their error is worth, and may be small; only a short burst has no tangents.
+        short = (self.counts <= k) & (spectra[:, 0] == 0)
         same = ~short & (spectra[:, 0] <= rounding)
         flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
         return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)
