@@ -8,7 +8,6 @@ say it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -365,11 +364,3 @@ def _placed(base: Array, means: Array, size: Array, sensors: Array | None) -> No
 def _unit(means: Array) -> Array:
     spread = means.std(axis=0)
     return np.where(spread > 0, spread, 1.0)
-
-
-def sensors_with_noise(noise: Noise, names: Sequence[str]) -> str:
-    """List the sensors that have noise, with standard deviations, loudest first."""
-    level = noise.levels.mean(axis=0)
-    std = np.sqrt(np.diag(level) if level.ndim == 2 else level)
-    order = [int(i) for i in np.argsort(-std) if std[i] > 0]
-    return ", ".join(f"{names[i]} {std[i]:.2g}" for i in order[:6]) + (" …" if len(order) > 6 else "")
