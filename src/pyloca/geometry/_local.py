@@ -80,12 +80,11 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     """
     means = block.mean(axis=1)
     centred = block - means[:, None]
-    m, dim = centred.shape[1:]
-    counts = np.full(len(block), float(m))
+    counts = np.full(len(block), float(centred.shape[1]))
     if whitener is not None:
-        rows, singular, rest = _leading(whitener.white(centred), k)
+        rows, singular, _ = _leading(whitener.white(centred), k)
         tangents, total, noise = split_noise(whitener, rows, singular)
-        return Local(means, tangents, _excess(whitener, rest, k, m, dim), counts, total, noise)
+        return Local(means, tangents, _excess(centred, whitener, rows, singular), counts, total, noise)
     rows, singular, rest = _leading(centred, k)
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
 
@@ -149,10 +148,16 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
     return lengths[:, :, None] * directions, total, noise
 
 
-def _excess(whitener: Whitener, rest: Array, k: int, m: int, dim: int) -> Array:
-    """Compute what is left off the tangents when the noise is gone, from traces in white coordinates, (b,)."""
+def _excess(centred: Array, whitener: Whitener, rows: Array, singular: Array) -> Array:
+    """Compute what is left off the tangents when the noise and its floor are gone, in the coordinates of the data, (b,).
+
+    A bend that stands out of a precise sensor may be nothing beside the noise of another, so traces are taken there: of
+    the burst, less what its leading directions explain, and of the noise off these directions.
+    """
+    (m, dim), k = centred.shape[1:], rows.shape[1]
     if dim == k or m - 1 <= k:
-        return np.zeros(len(rest))
-    excess = np.maximum(rest / ((dim - k) * (1 - k / (m - 1))) - 1, 0)  # as a part of the noise and its floor
-    size = np.square(whitener.factor).reshape(len(whitener.factor), -1).sum(axis=1) / dim
-    return np.asarray(excess * size * (dim - k))
+        return np.zeros(len(centred))
+    along = np.square(whitener.back(rows)).sum(axis=2)  # (b, k)
+    rest = np.square(centred).sum(axis=(1, 2)) / (m - 1) - (np.square(singular) * along).sum(axis=1)
+    size = np.square(whitener.factor).reshape(len(whitener.factor), -1).sum(axis=1)
+    return np.asarray(np.maximum(rest - (1 - k / (m - 1)) * (size - along.sum(axis=1)), 0))
