@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.geometry import BurstStatistics
+from pyloca.thresholds import CORRELATED
 
 __all__ = ["noise_words"]
 
 SHOWN = 6  # sensors by name
+ROUNDING = 1e-9  # part of a sensor's spread that is no noise
 
 
 def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.float64] | None = None) -> str:
@@ -37,7 +39,7 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     # by the part of each sensor's own spread: deviations in Pa and in K cannot be compared
     spread = statistics.means.std(axis=0)
     order = np.argsort(-std / np.where(spread > 0, spread, 1.0), kind="stable")
-    loud = [int(j) for j in order if std[j] > 0]
+    loud = [int(j) for j in order if std[j] > ROUNDING * spread[j]]
     if not loud:
         return f"{origin}: no sensor has noise that stands out"
     std = std if scale is None else std * scale
@@ -48,6 +50,13 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     silent = len(std) - len(loud)
     none = f", no noise in {silent} other{'s' * (silent != 1)}" if silent else ""
     moving = ", the mean of all places" if len(noise.levels) > 1 else ""
-    together = "; correlated between sensors" if noise.full and np.abs(level - np.diag(np.diag(level))).any() else ""
-    share = f"; {np.median(statistics.noise_shares):.0%} of a typical burst's variance along its noisiest tangent"
+    together = "; correlated between sensors" if noise.full and _correlated(level[np.ix_(loud, loud)]) else ""
+    part = float(np.median(statistics.noise_shares))
+    amount = f"{part:.0%}" if part >= 0.01 else "less than 1%"
+    share = f"; {amount} of a typical burst's variance along its noisiest tangent"
     return f"{origin}: {listed}{more} (standard deviation{'s' * (len(loud) > 1)}{moving}){none}{together}{share}"
+
+
+def _correlated(covariance: NDArray[np.float64]) -> bool:
+    size = np.sqrt(np.diag(covariance))
+    return bool(np.abs(covariance / np.outer(size, size) - np.eye(len(size))).max() > CORRELATED)

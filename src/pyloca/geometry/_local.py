@@ -149,7 +149,7 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
 
 
 def _excess(centred: Array, whitener: Whitener, rows: Array, singular: Array) -> Array:
-    """Compute what is left off the tangents when the noise and its floor are gone, in the coordinates of the data, (b,).
+    """Compute the variance off the tangents that is not noise or its floor, in the coordinates of the data, (b,).
 
     A bend that stands out of a precise sensor may be nothing beside the noise of another, so traces are taken there: of
     the burst, less what its leading directions explain, and of the noise off these directions.

@@ -21,7 +21,16 @@ from pyloca.geometry._noise import FLOOR, Noise, as_noise
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra
-from pyloca.thresholds import CURVED_GROWTH, POINTS, PROBE
+from pyloca.thresholds import (
+    ABOVE_NOISE,
+    CORRELATED,
+    CURVED_GROWTH,
+    NOISE_ERROR,
+    NOISE_FREEDOM,
+    POINTS,
+    PROBE,
+    UNEVEN_ERRORS,
+)
 
 __all__ = ["inside_variance", "noise_and_k"]
 
@@ -30,12 +39,7 @@ Array = NDArray[np.float64]
 BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of EM: it ends when no variance changes by more than this part
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
-CORRELATED = 0.15  # correlation of white residuals that independent noise cannot have
-ERROR = 0.1  # largest relative error of a tangent's variance that an estimate of the noise may cause
-ENOUGH = 200.0  # degrees of freedom per sensor behind a local noise level: 10 % error
-ABOVE = 1.2  # a direction of a burst stands out of the noise when it is this many times the largest of noise alone
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
-UNEVEN_ERRORS = 4.0  # standard errors by which noise levels must differ from place to place to be taken as such
 
 
 def noise_and_k(
@@ -98,7 +102,7 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     before = np.arange(len(level))
     # Marchenko and Pastur: the largest eigenvalue of noise in the directions that are left
     edge = np.square(1 + np.sqrt((dim - before) / (np.median(spectra.counts) - 1)))
-    hidden = level < ABOVE * edge
+    hidden = level < ABOVE_NOISE * edge
     hidden[1:] |= spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before[1:]
     k = int(np.argmax(hidden)) if hidden.any() else len(level)
     if k == 0:
@@ -218,7 +222,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             break
         for k in wanted:
             split, noise = _follow(sample, k, floor, full=full)
-            if split.error > ERROR:
+            if split.error > NOISE_ERROR:
                 why = (
                     f"the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (it "
                     f"would change their variance by {split.error:.0%})"
@@ -338,7 +342,7 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     """
     n = len(means)
     typical = max(float(np.median(freedom.mean(axis=0))), 1e-12)
-    neighbors = int(np.ceil(ENOUGH / typical))
+    neighbors = int(np.ceil(NOISE_FREEDOM / typical))
     if n < max(4 * neighbors, 20):
         return None
     unit = _unit(means)
