@@ -8,7 +8,6 @@ say it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -23,7 +22,17 @@ from pyloca.geometry._noise import FLOOR, Noise, as_noise
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra
-from pyloca.thresholds import CURVED_GROWTH, POINTS, PROBE
+from pyloca.thresholds import (
+    ABOVE_NOISE,
+    CORRELATED,
+    CURVED_GROWTH,
+    MAY_BE_CURVATURE,
+    NOISE_ERROR,
+    NOISE_FREEDOM,
+    POINTS,
+    PROBE,
+    UNEVEN_ERRORS,
+)
 
 __all__ = ["inside_variance", "noise_and_k"]
 
@@ -32,14 +41,8 @@ Array = NDArray[np.float64]
 BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of EM: it ends when no variance changes by more than this part
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
-SILENT = 1e-2  # part of the variance inside bursts below which a sensor's residual may as well be curvature
-CORRELATED = 0.15  # correlation of white residuals that independent noise cannot have
-ERROR = 0.1  # largest relative error of a tangent's variance that an estimate of the noise may cause
-ENOUGH = 200.0  # degrees of freedom per sensor behind a local noise level: 10 % error
-ABOVE = 1.12  # a direction stands out of the noise when it is this many times the largest of noise alone
 SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
-UNEVEN_ERRORS = 4.0  # standard errors by which noise levels must differ from place to place to be taken as such
 
 
 def noise_and_k(
@@ -79,11 +82,13 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
         noise, k = _estimate(bursts, None, max_dim)
     except BurstError:
         return ""
-    names = [bursts.feature_label(j) for j in range(bursts.n_features)]
-    loud = sensors_with_noise(noise, names)
+    level = noise.levels.mean(axis=0)
+    deviations = np.sqrt(level if level.ndim == 1 else np.diag(level))
+    loudest = [j for j in np.argsort(-deviations)[:5].tolist() if deviations[j] > 0]
+    loud = ", ".join(f"{bursts.feature_label(j)}: {deviations[j]:.2g}" for j in loudest)
     return (
-        f"the bursts contain measurement noise ({loud}) beside k = {k} tangents, and their spectrum does not tell one "
-        "from the other. Pass measurement_noise='estimate', the noise as an array, or static=…, bursts taken while "
+        f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their spectrum "
+        "does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or static=…, bursts taken while "
         "nothing was perturbed."
     )
 
@@ -122,7 +127,7 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     dim, level = spectra.n_features, np.median(spectra.values, axis=0)
     before = np.arange(len(level))
     edge = np.array([_largest_of_noise(dim - int(b), int(np.median(spectra.counts)) - 1) for b in before])
-    hidden = level < ABOVE * edge
+    hidden = level < ABOVE_NOISE * edge
     hidden[1:] |= spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before[1:]
     k = int(np.argmax(hidden)) if hidden.any() else len(level)
     if k == 0:
@@ -251,7 +256,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             break
         for k in wanted:
             split, noise = _follow(sample, k, floor, full=full)
-            if split.error > ERROR:
+            if split.error > NOISE_ERROR:
                 why = (
                     f"the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (it "
                     f"would change their variance by {split.error:.0%})"
@@ -307,7 +312,7 @@ def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
         if change < SETTLED:
             break
     noise = covariance if full else np.diag(covariance)
-    silent = np.diag(covariance) < SILENT * floor / FLOOR
+    silent = np.diag(covariance) < MAY_BE_CURVATURE * floor / FLOOR
     noise = np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise)
     error = _error(tangents, weight / max(n, 1), n, full=full, noisy=~silent)
     noisy = white[~silent][:, ~silent]
@@ -370,7 +375,7 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     """
     n = len(means)
     typical = max(float(freedom.mean(axis=0).max()), 1e-12)
-    neighbors = int(np.ceil(ENOUGH / typical))
+    neighbors = int(np.ceil(NOISE_FREEDOM / typical))
     if n < max(4 * neighbors, 20):
         return None
     unit = _unit(means)
@@ -397,11 +402,3 @@ def _placed(base: Array, means: Array, size: Array, sensors: Array | None) -> No
 def _unit(means: Array) -> Array:
     spread = means.std(axis=0)
     return np.where(spread > 0, spread, 1.0)
-
-
-def sensors_with_noise(noise: Noise, names: Sequence[str]) -> str:
-    """List the sensors that have noise, with standard deviations, loudest first."""
-    level = noise.levels.mean(axis=0)
-    std = np.sqrt(np.diag(level) if level.ndim == 2 else level)
-    order = [int(i) for i in np.argsort(-std) if std[i] > 0]
-    return ", ".join(f"{names[i]} {std[i]:.2g}" for i in order[:6]) + (" …" if len(order) > 6 else "")

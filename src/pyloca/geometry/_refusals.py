@@ -55,7 +55,7 @@ def refuse_short(bursts: Bursts, k: int, max_strays: float = 0.0) -> None:
         )
 
 
-def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, measurement_noise: Any) -> None:
+def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, noise: Any, static: Any) -> None:
     """Refuse options that contradict known perturbations."""
     k = check_k(int(bursts.perturbed_dim or 0), bursts.n_features)
     if intrinsic_dim is not None and intrinsic_dim != k:
@@ -66,10 +66,11 @@ def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | Non
         raise BurstError(
             f"n_components = {max_dim} cannot hold perturbations in k = {k} directions; use n_components={k} or more."
         )
-    if measurement_noise is not None:
+    if noise is not None or static is not None:
         raise ValueError(
-            "measurement_noise is subtracted from covariances, and bursts with known perturbations have none: their "
-            "regression averages the noise. Leave it out, or pass bursts.without_perturbations()."
+            "measurement noise, given or from static bursts, is subtracted from covariances, and bursts with known "
+            "perturbations have none: their regression averages the noise. Leave it out, or pass "
+            "bursts.without_perturbations()."
         )
 
 

@@ -158,7 +158,7 @@ class BurstStatistics:
         refuse_few(len(bursts), min_bursts)
         labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
         if bursts.perturbed_dim is not None:
-            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise)
+            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
             out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
             out._refuse_flat_bursts(max_strays)
