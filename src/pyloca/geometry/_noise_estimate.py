@@ -87,9 +87,9 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
     loudest = [j for j in np.argsort(-deviations)[:5].tolist() if deviations[j] > 0]
     loud = ", ".join(f"{bursts.feature_label(j)}: {deviations[j]:.2g}" for j in loudest)
     return (
-        f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their spectrum "
-        "does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or static=…, bursts taken while "
-        "nothing was perturbed."
+        f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their "
+        "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
+        "static=…, bursts taken while nothing was perturbed."
     )
 
 
