@@ -49,7 +49,9 @@ def test_counts_agree_with_a_plain_loop():
     assert found.cells == {name: n for name, n in expected.items() if n}
     assert found.n_points == sum(int(np.isnan(part).any(axis=1).sum()) for part in parts)
     kept = drop_missing(Bursts(parts))
-    assert [burst.tolist() for burst in kept] == [part[~np.isnan(part).any(axis=1)].tolist() for part in parts]
+    whole = [part[~np.isnan(part).any(axis=1)].tolist() for part in parts]
+    assert [burst.tolist() for burst in kept] == [part for part in whole if part]  # one burst lost all points
+    assert kept.ids.tolist() == [i for i, part in enumerate(whole) if part]
 
 
 def test_points_are_left_out_with_a_word(caplog):

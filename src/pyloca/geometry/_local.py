@@ -87,7 +87,7 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     counts = np.full(len(block), float(m))
     if whitener is not None:
         rows, singular, _ = _leading(whitener.white(centred), k)
-        tangents, total, noise = split_noise(whitener, rows, singular)
+        tangents, total, noise = split_noise(whitener, rows, singular, counts)
         trace = np.square(centred).sum(axis=(1, 2)) / (m - 1)
         rest, tilts = _off_tangents(whitener, rows, singular, trace, m)
         return Local(means, tangents, rest, counts, total, noise, tilts)
@@ -127,8 +127,10 @@ def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:
     return rows[:, :k], singular, np.maximum(total - np.square(singular).sum(axis=1), 0)
 
 
-def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array, Array, Array]:
+def split_noise(whitener: Whitener, rows: Array, singular: Array, counts: Array) -> tuple[Array, Array, Array]:
     """Split bursts into signal and noise.
+
+    The leading directions of few points lean towards the noise off them, and gain 1/(M − 1) of its variance.
 
     Parameters
     ----------
@@ -137,6 +139,8 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
         Orthonormal directions in white coordinates along which the burst is uncorrelated.
     singular : (b, k) array
         Standard deviations along them.
+    counts : (b,) array
+        Points behind them.
 
     Returns
     -------
@@ -145,7 +149,10 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
     total, noise : (b, k, k) array
         As in `Local`.
     """
-    along = whitener.noise_along(rows) / (singular[:, :, None] * singular[:, None])  # in units of the burst
+    along = whitener.noise_along(rows)
+    lean = (whitener.noise_trace - np.trace(along, axis1=1, axis2=2)) / (counts - 1)
+    along = along + lean[:, None, None] * np.eye(rows.shape[1])
+    along /= singular[:, :, None] * singular[:, None]  # in units of the burst
     shares, axes = np.linalg.eigh(along)  # parts of the variance that are noise; (b, k), (b, k, k)
     left = np.maximum(1 - shares, LEAST_SIGNAL)
     raw = np.einsum("bkl,bkd->bld", axes, singular[:, :, None] * rows)

@@ -158,6 +158,14 @@ class Whitener:
             np.einsum("bmd,bed->bme", rows, np.broadcast_to(self.factor, (len(rows), *self.factor.shape[1:])))
         )
 
+    @property
+    def noise_trace(self) -> Array:
+        """Trace of the noise covariance in white coordinates, (1 or b,)."""
+        if self.factor.ndim == 2:
+            return np.asarray((self.noise / np.square(self.factor)).sum(axis=1))
+        half = np.linalg.solve(self.factor, self.noise)  # L⁻¹ S
+        return np.asarray(np.trace(np.linalg.solve(self.factor, half.transpose(0, 2, 1)), axis1=1, axis2=2))
+
     def noise_along(self, rows: Array) -> Array:
         """Return the covariance (b, k, k) of the noise along directions (b, k, D) of white coordinates."""
         if self.factor.ndim == 2:

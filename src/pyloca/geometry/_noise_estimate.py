@@ -34,7 +34,7 @@ from pyloca.thresholds import (
     UNEVEN_ERRORS,
 )
 
-__all__ = ["inside_variance", "noise_and_k"]
+__all__ = ["given_noise", "inside_variance", "noise_and_k"]
 
 Array = NDArray[np.float64]
 
@@ -60,13 +60,8 @@ def noise_and_k(
         noise = _from_static(Bursts(static), bursts)
     elif isinstance(measurement_noise, str) and measurement_noise == "estimate":
         return _estimate(bursts, intrinsic_dim, max_dim)
-    elif measurement_noise is None:
-        noise = None
-    elif isinstance(measurement_noise, Noise):
-        noise = measurement_noise
     else:
-        noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
-        noise = noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
+        noise = given_noise(bursts, measurement_noise)
     try:
         return noise, _choose_k(bursts, intrinsic_dim, max_dim, noise)
     except BurstError as error:
@@ -91,6 +86,15 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
         "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
         "static=…, bursts taken while nothing was perturbed."
     )
+
+
+def given_noise(bursts: Bursts, measurement_noise: Any) -> Any:
+    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone."""
+    asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
+    if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
+        return measurement_noise
+    noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
+    return noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
 
 
 def inside_variance(bursts: Bursts) -> Array:

@@ -22,6 +22,7 @@ __all__ = [
     "may_be_left_out",
     "refuse_bad_values",
     "refuse_few",
+    "refuse_missing",
     "refuse_options",
     "refuse_short",
 ]
@@ -92,13 +93,19 @@ def refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np
     bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
     if not len(bad):
         return
-    if not np.isfinite(block).all():
-        raise BurstError(f"the bursts have {count_missing(bursts).refusal}")
+    refuse_missing(bursts)
     b, point, feature = bad[0]
     raise BurstError(
         f"{bursts.name_of(int(rows[b]))} has {block[b, point, feature]} at point {point}, "
         f"{bursts.feature_label(int(feature))}. Measure in a larger unit: squares would overflow."
     )
+
+
+def refuse_missing(bursts: Bursts) -> None:
+    """Refuse values that are not finite, all bursts at once."""
+    missing = count_missing(bursts)
+    if missing:
+        raise BurstError(f"the bursts have {missing.refusal}") from None
 
 
 def labels_of(

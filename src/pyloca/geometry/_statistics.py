@@ -13,7 +13,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._local import Local, look, nothing, split_noise
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
-from pyloca.geometry._noise_estimate import inside_variance, noise_and_k
+from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
 from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
     allowed_strays,
@@ -24,6 +24,7 @@ from pyloca.geometry._refusals import (
     may_be_left_out,
     refuse_bad_values,
     refuse_few,
+    refuse_missing,
     refuse_options,
     refuse_short,
 )
@@ -166,9 +167,14 @@ class BurstStatistics:
         bursts = without_spikes(bursts)
         refuse_short(bursts, 1, max_strays)
         typical = well_kept(_long(bursts, max_strays))
-        noise, k = noise_and_k(typical, measurement_noise, static, intrinsic_dim, max_dim)
+        try:
+            given = given_noise(bursts, measurement_noise)
+            noise, k = noise_and_k(typical, given, static, intrinsic_dim, max_dim)
+            floor = None if noise is None else FLOOR * inside_variance(bursts)
+        except BurstError:
+            refuse_missing(bursts)  # only a sample was read; say what all bursts lack
+            raise
         refuse_short(bursts, k, max_strays)
-        floor = None if noise is None else FLOOR * inside_variance(bursts)
         seen = Local.empty(len(bursts), k, bursts.n_features)
         rails = Rails(bursts) if max_strays > 0 else None
         for rows, block in bursts.blocks():
@@ -506,7 +512,7 @@ class BurstStatistics:
         level = noise.at(self.means)
         flat = Whitener(np.ones((1, dim)) if level.ndim == 2 else np.eye(dim)[None], level)
         basis, lengths = self.frames()
-        tangents, total, part = split_noise(flat, basis, lengths)
+        tangents, total, part = split_noise(flat, basis, lengths, self.counts)
         size = (level if level.ndim == 2 else np.diagonal(level, axis1=1, axis2=2)).mean(axis=1)
         rest = np.maximum(self.residuals - size * (dim - k), 0)
         out = replace(self, tangents=tangents, residuals=rest, total=total, noise=part, instrument=noise)
