@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from pyloca.geometry import BurstStatistics
 from pyloca.thresholds import CORRELATED
 
-__all__ = ["noise_words"]
+__all__ = ["loudest", "noise_words"]
 
 SHOWN = 6  # sensors by name
 ROUNDING = 1e-9  # part of a sensor's spread that is no noise
+LESS = 0.1  # part of the loudest sensor's noise below which a sensor is not worth a name
 
 
 def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.float64] | None = None) -> str:
@@ -34,12 +35,9 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     noise = statistics.instrument
     if noise is None:
         return ""
-    level = noise.levels.mean(axis=0)
+    part, level = _levels(statistics)
     std = np.sqrt(np.diag(level) if noise.full else level)
-    # by the part of each sensor's own spread: deviations in Pa and in K cannot be compared
-    spread = statistics.means.std(axis=0)
-    order = np.argsort(-std / np.where(spread > 0, spread, 1.0), kind="stable")
-    loud = [int(j) for j in order if std[j] > ROUNDING * spread[j]]
+    loud = [int(j) for j in np.argsort(-part, kind="stable") if part[j] > ROUNDING]
     if not loud:
         return f"{origin}: no sensor has noise that stands out"
     std = std if scale is None else std * scale
@@ -51,10 +49,28 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     none = f", no noise in {silent} other{'s' * (silent != 1)}" if silent else ""
     moving = ", the mean of all places" if len(noise.levels) > 1 else ""
     together = "; correlated between sensors" if noise.full and _correlated(level[np.ix_(loud, loud)]) else ""
-    part = float(np.median(statistics.noise_shares))
-    amount = f"{part:.0%}" if part >= 0.01 else "less than 1%"
-    share = f"; {amount} of a typical burst's variance along its noisiest tangent"
-    return f"{origin}: {listed}{more} (standard deviation{'s' * (len(loud) > 1)}{moving}){none}{together}{share}"
+    share = float(np.median(statistics.noise_shares))
+    amount = f"{share:.0%}" if share >= 0.01 else "less than 1%"
+    tangent = f"; {amount} of a typical burst's variance along its noisiest tangent"
+    return f"{origin}: {listed}{more} (standard deviation{'s' * (len(loud) > 1)}{moving}){none}{together}{tangent}"
+
+
+def loudest(statistics: BurstStatistics) -> str:
+    """Name the sensors with most of the noise, in order; those with less than a tenth of the first are left out."""
+    part, _ = _levels(statistics)
+    names = statistics.feature_names or [f"feature {j}" for j in range(len(part))]
+    order = [int(j) for j in np.argsort(-part, kind="stable") if part[j] > max(LESS * part.max(), ROUNDING)]
+    return ", ".join(names[j] for j in order[:SHOWN]) + (" …" if len(order) > SHOWN else "")
+
+
+def _levels(statistics: BurstStatistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the noise of each sensor as a part of its spread, and its mean covariance (D, D) or variances (D,)."""
+    if statistics.instrument is None:
+        return np.zeros(statistics.n_features), np.zeros(statistics.n_features)
+    level = statistics.instrument.levels.mean(axis=0)
+    spread = statistics.means.std(axis=0)
+    # deviations in Pa and in K cannot be compared
+    return np.sqrt(np.diag(level) if level.ndim == 2 else level) / np.where(spread > 0, spread, 1.0), level
 
 
 def _correlated(covariance: NDArray[np.float64]) -> bool:
