@@ -205,7 +205,7 @@ def test_noise_per_burst_stays_with_its_burst_when_spikes_are_set_aside():
 def test_bursts_that_are_all_noise_are_refused():
     bursts = smooth_bursts(std=1e-4)
     noisy = bursts + noise_like(bursts, 0.1 * np.eye(6))
-    with pytest.raises(BurstError, match="the measurement noise is .* of the variance of a typical burst"):
+    with pytest.raises(BurstError, match=r"the measurement noise is .* of the variance of a typical burst"):
         BurstStatistics.from_bursts(noisy, 2, measurement_noise=0.1)
     with pytest.raises(BurstError, match="measurement noise hides the bursts"):
         BurstStatistics.from_bursts(noisy, measurement_noise=0.1)
@@ -271,7 +271,7 @@ def test_noise_cannot_be_estimated_when_tangents_do_not_turn():
     _, bursts = planar_bursts(n=300, m=40, k=2, dim=6, std=0.02)
     noisy = bursts + noise_like(bursts, np.linalg.cholesky(4 * covariance()))
     with pytest.raises(
-        BurstError, match="measurement_noise cannot be estimated: .* Pass it as an array, or take static"
+        BurstError, match=r"measurement_noise cannot be estimated: .* Pass it as an array, or take static"
     ):
         BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
 
@@ -328,5 +328,5 @@ def test_what_static_bursts_cannot_tell():
         estimated(bursts, static=static_bursts(STD)[:, :, :5])
     with pytest.raises(BurstError, match="static bursts have 'b' where the bursts have 'a'"):
         estimated(bursts, static=Bursts(static_bursts(STD), feature_names=list("bacdef")))
-    with pytest.raises(BurstError, match="9 degrees of freedom .* at least 10"):
+    with pytest.raises(BurstError, match=r"9 degrees of freedom .* at least 10"):
         estimated(bursts, static=static_bursts(STD, n=3, m=4))

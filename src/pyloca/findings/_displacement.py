@@ -32,8 +32,8 @@ def no_displacement(bursts: Bursts, noise: Noise | None = None) -> Finding | Non
 
     Bursts are displaced along the surface on which all means lie, so they are longer towards neighbouring means than
     across. The noise of a receiver at rest does not know where the neighbours are. Every sensor counts in units of its
-    own spread inside the burst, so that louder sensors are not mistaken for a direction; of its noise, if that is
-    known, since a sensor that alone sees a latent variable has a larger spread for this very reason.
+    own spread inside the burst, so that louder sensors are not mistaken for a direction; of its noise, if known, since
+    a sensor that alone sees a latent variable has a larger spread for this very reason.
 
     Parameters
     ----------
