@@ -61,7 +61,8 @@ def fitted(X: Array, data: Any, seed: int, *, static: Any = None, **settings: An
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrustWarning)
-            model = LOCA(2, **({"burst_std": SIGMA, "random_state": seed} | settings)).fit(data, static=static)
+            settings = {"n_components": 2, "burst_std": SIGMA, "random_state": seed} | settings
+            model = LOCA(**settings).fit(data, static=static)
     except BurstError as error:
         return {"stress": float("inf"), "k": 0, "findings": ["refused"], "refusal": str(error)}
     found = [finding.name for finding in model.diagnostics_.findings]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_count", "check_real", "is_integer", "is_positive"]
+__all__ = ["check_count", "check_real", "is_finite", "is_integer", "is_positive"]
 
 
 def is_integer(value: Any, least: int) -> bool:
@@ -17,7 +17,7 @@ def is_integer(value: Any, least: int) -> bool:
 
 def is_positive(value: Any) -> bool:
     """Whether this is a finite number > 0."""
-    return _is_finite(value) and float(value) > 0
+    return is_finite(value) and float(value) > 0
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
@@ -28,9 +28,10 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
 
 def check_real(name: str, value: Any, *, positive: bool = True) -> None:
     """Refuse what is not a finite number > 0, or ≥ 0 when it need not be positive."""
-    if not (is_positive(value) or (not positive and _is_finite(value) and value == 0)):
+    if not (is_positive(value) or (not positive and is_finite(value) and value == 0)):
         raise ValueError(f"{name} must be a number {'>' if positive else '≥'} 0; got {value!r}.")
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether this is a finite number; True and False are not."""
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))

@@ -77,8 +77,10 @@ def test_experiments_with_the_defaults(name, seed):
 # -- the objective of the whitening as the solver uses it -------------------------------------------------------
 
 
-def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
+def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay, anchors=None):
     """Σ w_i (tr G_i − log det G_i − k) / N + decay · ‖θ‖², burst by burst, weights w_i ∝ M_i − 1 of mean 1.
+
+    With aligned positions p_i in embedding units, also Σ 3 ‖ρ(μ_i) − p_i‖² / N over the mean M − 1.
 
     θ has (n_out, n_in + 1) of each layer, the bias last, and then the skip.
     """
@@ -90,7 +92,9 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
     shift, scale, out_scale = encoder.in_shift.numpy(), float(encoder.in_scale), float(encoder.out_scale)
     weights = (statistics.counts - 1) / np.mean(statistics.counts - 1)
     total = 0.0
-    for mean, tangents, weight in zip(statistics.means, statistics.tangents, weights, strict=True):
+    for i_burst, (mean, tangents, weight) in enumerate(
+        zip(statistics.means, statistics.tangents, weights, strict=True)
+    ):
         x, t = (mean - shift) / scale, tangents / scale / burst_std  # (D,), (k, D)
         h, pushed = x, t
         for i, layer in enumerate(layers):
@@ -101,6 +105,9 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay):
         pushed = out_scale * (pushed + t @ skip)
         gram = pushed @ pushed.T
         total += weight * (np.trace(gram) - np.log(np.linalg.det(gram)) - len(gram))
+        if anchors is not None:
+            off = h + x @ skip - anchors[i_burst]
+            total += 3 * off @ off / np.mean(statistics.counts - 1)
     return total / len(weights) + decay * theta @ theta
 
 
@@ -115,10 +122,14 @@ def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, 
 
     def spy(self, kernel, stack, loss, decay):
         init(self, kernel, stack, loss, decay)
-        if loss.func is _fast._likelihood:
+        if loss.func in (_fast._likelihood, _fast._anchored):
             captured.append(self)
 
+    aligned, align = [], _fast.align
     monkeypatch.setattr(_descent.Evaluation, "__init__", spy)
+    monkeypatch.setattr(
+        _fast, "align", lambda *given, **options: aligned.append(align(*given, **options)) or aligned[0]
+    )
     _, bursts = planar_bursts(30, 20, k=k, dim=dim)
     bursts = [burst[: 8 + i % 5] for i, burst in enumerate(bursts)]
     model = short_fit(tiny_loca(n_components=d, hidden_layers=(4, 3), max_iter=260, intrinsic_dim=k), bursts)
@@ -130,10 +141,11 @@ def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, 
         len(evaluation.kernel.theta), dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )
     value, gradient = evaluation(theta)
+    anchors = aligned[0].positions / np.sqrt(np.square(aligned[0].positions).mean()) if d > k else None
 
     def twin(flat):
         return naive_whitening(
-            flat, [(dim, 4), (4, 3), (3, d)], train, model.burst_std_, model.encoder_, evaluation.decay
+            flat, [(dim, 4), (4, 3), (3, d)], train, model.burst_std_, model.encoder_, evaluation.decay, anchors
         )
 
     flat = theta.numpy().copy()

@@ -17,6 +17,7 @@ from helpers import (
     tiny_loca,
 )
 from pyloca import LOCA, Bursts, datasets
+from pyloca.alignment import align
 from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
@@ -420,3 +421,53 @@ def test_the_data_is_left_alone():
     before = bursts.copy()
     short_fit(tiny_loca(), bursts)
     np.testing.assert_array_equal(bursts, before)
+
+
+# -- shapes that can bend -----------------------------------------------------------------------------------------
+
+
+def circle_bursts(seed, n=150, m=60):
+    """Bursts on the unit circle, measured by a smooth map of the plane."""
+    random = np.random.RandomState(seed)
+    angle = random.uniform(0, 2 * np.pi, size=(n, 1))
+    cloud = angle + 0.02 * random.standard_normal((n, m))
+    x, y = np.cos(cloud), np.sin(cloud)
+    bursts = np.stack([x + 0.3 * y**2, y + 0.2 * np.sin(2 * x), 0.4 * x * y], axis=2)
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1), bursts
+
+
+@pytest.mark.slow
+def test_a_closed_curve_keeps_the_shape_of_its_alignment():
+    X, bursts = circle_bursts(0)
+    start = align(BurstStatistics.from_bursts(bursts), 2, burst_std=0.02, random_state=0)
+    model = LOCA(2, burst_std=0.02, random_state=0, hidden_layers=(20, 20)).fit(bursts)
+    assert stress(X, model.embedding_) < 1.2 * stress(X, start.positions)
+
+
+def test_anchors_are_the_aligned_positions_and_exist_only_where_bending_is_free(monkeypatch):
+    states = []
+    start = _fast._FastSolver._start
+
+    def spy(self, *given):
+        states.append(self.state)
+        start(self, *given)
+
+    monkeypatch.setattr(_fast._FastSolver, "_start", spy)
+    _, bursts = circle_bursts(0, n=60, m=20)
+    short_fit(tiny_loca(n_components=2, burst_std=0.02, hidden_layers=(4,)), bursts)
+    anchors = states[0].anchors
+    assert anchors.shape == (54, 3)
+    assert torch.allclose(anchors[:, 0], torch.tensor(3 / 19, dtype=torch.float64))
+    assert float(anchors[:, 1:].square().mean()) == pytest.approx(1)
+    states.clear()
+    _, flat = planar_bursts(60, 20)
+    short_fit(tiny_loca(n_components=2, burst_std=0.02, hidden_layers=(4,)), flat)
+    assert not len(states[0].anchors)
+
+
+def test_anchor_rows_are_the_residuals_of_the_positions():
+    rows = _fast._anchor_rows(torch.zeros(3, 5, 4), 0.25)  # k = 2, n = 5, d = 4
+    assert rows.shape == (4, 3, 5, 4)
+    gram = torch.einsum("rna,rnb->nab", rows[:, 0], rows[:, 0])
+    assert torch.allclose(gram, 0.25 * torch.eye(4))
+    assert not rows[:, 1:].any()

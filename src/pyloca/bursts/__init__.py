@@ -10,6 +10,7 @@ from pyloca.bursts._positions import from_positions
 from pyloca.bursts._recordings import from_time_series
 from pyloca.bursts._simulator import from_simulator
 from pyloca.bursts._split import split_indices
+from pyloca.bursts._spots import from_spots
 from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, read_parquet, save_bursts
 from pyloca.bursts._tables import BURST_ID, from_table
 
@@ -28,6 +29,7 @@ __all__ = [
     "from_neighbors",
     "from_positions",
     "from_simulator",
+    "from_spots",
     "from_table",
     "from_time_series",
     "on_manifold",

@@ -20,6 +20,7 @@ __all__ = [
     "as_random",
     "check_array",
     "check_dtype",
+    "check_effective_counts",
     "forget_pages",
     "join",
     "measure",
@@ -94,6 +95,19 @@ def join(parts: list[NDArray[Any]], labels: NDArray[Any]) -> tuple[NDArray[Any],
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Compute where bursts of these lengths begin and end, (N + 1,)."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def check_effective_counts(counts: ArrayLike, labels: NDArray[Any]) -> Array:
+    """Effective numbers of points as an array (N,): at least 2 for a covariance; ``inf`` says that it is exact."""
+    found = np.asarray(counts, dtype=np.float64)
+    if found.shape != labels.shape:
+        raise BurstError(f"effective_counts has shape {found.shape}; expected ({len(labels)},), one per burst.")
+    few = np.flatnonzero(~(found >= 2))  # nan is not
+    if len(few):
+        raise BurstError(
+            f"the effective count of {burst_name(labels[few[0]])} is {found[few[0]]:g}; expected 2 or more."
+        )
+    return found.copy()
 
 
 def forget_pages(array: NDArray[Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyloca._html import html_card
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ def html_table(bursts: Bursts) -> str:
         "features": str(bursts.n_features) + _listed(features, bursts.n_features),
         "σ": "not known" if bursts.burst_std is None else f"{bursts.burst_std:g}",
     }
+    if bursts.effective_counts is not None and len(bursts):
+        rows["worth"] = f"{np.median(bursts.effective_counts):.3g} independent points per burst (median)"
     if bursts.has_ids:
         rows["ids"] = _listed([str(label) for label in bursts.ids[:SHOWN]], len(bursts)).removeprefix(": ")
     if bursts.provenance:

@@ -38,6 +38,7 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
         "feature_names": names,
         "units": units,
         "burst_std": burst_std,
+        "effective_counts": _effective_counts(parts),
         "provenance": " + ".join(dict.fromkeys(part.provenance for part in parts if part.provenance)),
     }
     if known:
@@ -118,6 +119,13 @@ def _common_noise(parts: Sequence[Bursts], labels: list[str]) -> tuple[Array, bo
             "pass Bursts(part, noise=…), with 0 if it has none."
         )
     return join_noise(known, [len(part) for part in parts])
+
+
+def _effective_counts(parts: Sequence[Bursts]) -> Any:
+    """Join the effective counts; a part that has none counts its points."""
+    if all(part.effective_counts is None for part in parts):
+        return None
+    return np.concatenate([part.counts if part.effective_counts is None else part.effective_counts for part in parts])
 
 
 def _common_ids(parts: Sequence[Bursts], keys: Sequence[Any] | None, labels: list[str]) -> Sequence[Any] | None:

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyloca._arguments import check_real
-from pyloca.bursts._arrays import as_burst, check_array, check_dtype, forget_pages, join, offsets_of, refuse_masked
+from pyloca.bursts._arrays import (
+    as_burst,
+    check_array,
+    check_dtype,
+    check_effective_counts,
+    forget_pages,
+    join,
+    offsets_of,
+    refuse_masked,
+)
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._noise import check_noise, divide_noise
@@ -47,14 +56,17 @@ class Bursts:
     noise : float or array, optional
         Noise of the instrument that is known to be in these bursts; `LOCA` uses it if its ``measurement_noise`` is
         None. A number, (D,) or (N, D): standard deviations; (D, D) or (N, D, D): covariances.
+    effective_counts : array of shape (N,), optional
+        Where points are not independent samples, such as the pixels of a spot: how many independent ones would tell the
+        covariance of each burst as well. They set its weight and its sampling error. ``inf``: it is exact.
     provenance : str, optional
         Where the bursts come from and what was assumed, in words.
 
     Raises
     ------
     BurstError
-        If shapes or dtypes are wrong, or if labels are missing, repeated or of the wrong number; if perturbations of
-        a burst are not finite, do not span k directions or lie far from 0.
+        If shapes or dtypes are wrong, or if labels or counts are missing, repeated or of the wrong number; if
+        perturbations of a burst are not finite, do not span k directions or lie far from 0.
     ValueError
         If `burst_std` is not a number > 0.
 
@@ -65,6 +77,8 @@ class Bursts:
     feature_names, units : tuple of str, or None
     burst_std : float or None
     noise : array or None
+    effective_counts : (N,) array or None
+        None: as many as there are points, `counts`.
     provenance : str
 
     Notes
@@ -96,6 +110,7 @@ class Bursts:
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
     burst_std: float | None
+    effective_counts: NDArray[np.float64] | None
     provenance: str
 
     def __init__(
@@ -108,6 +123,7 @@ class Bursts:
         burst_std: float | None = None,
         perturbations: Perturbations | None = None,
         noise: ArrayLike | None = None,
+        effective_counts: ArrayLike | None = None,
         provenance: str = "",
     ) -> None:
         if isinstance(data, Bursts):
@@ -132,12 +148,15 @@ class Bursts:
                 self._init(array, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
         self._perturb(perturbations)
+        if effective_counts is not None:
+            self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
     def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
         self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
         self._perturbations, self._noise = None, None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
+        self.effective_counts = None
 
     def _describe(
         self,
@@ -183,6 +202,7 @@ class Bursts:
         burst_std: float | None = None,
         perturbations: Perturbations | None = None,
         noise: ArrayLike | None = None,
+        effective_counts: ArrayLike | None = None,
         provenance: str = "",
     ) -> Bursts:
         """Make bursts of unequal length: burst i is ``points[offsets[i]:offsets[i + 1]]``.
@@ -192,7 +212,7 @@ class Bursts:
         points : array of shape (n, D)
         offsets : array of N + 1 integers
             From 0 to n, increasing.
-        ids, feature_names, units, burst_std, perturbations, noise, provenance
+        ids, feature_names, units, burst_std, perturbations, noise, effective_counts, provenance
             As for `Bursts`; perturbations may also be one array (n, k) of all points.
 
         Returns
@@ -230,6 +250,8 @@ class Bursts:
         out._init(points, offsets, labels, ids is not None)
         out._describe(feature_names, units, burst_std, noise, provenance)
         out._perturb(perturbations)
+        if effective_counts is not None:
+            out.effective_counts = check_effective_counts(effective_counts, labels)
         return out
 
     @classmethod
@@ -305,8 +327,8 @@ class Bursts:
 
     @property
     def screened(self) -> bool:
-        """Whether it was decided which points are set aside (`set_points_aside`); then nobody looks for spikes."""
-        return self._aside is not None
+        """Whether nobody looks for spikes: it was decided which points are set aside, or they are not samples."""
+        return self._aside is not None or self.effective_counts is not None
 
     @property
     def set_aside(self) -> NDArray[np.int64]:
@@ -411,7 +433,10 @@ class Bursts:
         noise = self._noise
         if noise is not None and noise[1]:
             noise = noise[0][key], True
-        return self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]), _noise=noise)
+        chosen = self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]), _noise=noise)
+        if self.effective_counts is not None:
+            chosen.effective_counts = np.atleast_1d(self.effective_counts[key])
+        return chosen
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))

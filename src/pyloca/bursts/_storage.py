@@ -27,6 +27,8 @@ from pyloca.errors import BurstError
 __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "read_parquet", "save_bursts"]
 
 UNIT = b"units"  # key of a unit in the metadata of a Parquet column
+# Arrays beside the points in .npz and HDF5.
+DESCRIBED = ("ids", "feature_names", "units", "perturbations", "noise", "effective_counts")
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -57,8 +59,8 @@ def open_bursts(
         (N, M, D), memory-mapped, so that it may be larger than memory.
     ``.npz``
         `bursts` (N, M, D), or `points` (n, D) and `offsets` (N + 1) when they differ in length; with them, if known,
-        `ids` (N), `feature_names` (D), `units` (D), `burst_std`, `perturbations` (N, M, k) or (n, k), `noise` and
-        `provenance`.
+        `ids` (N), `feature_names` (D), `units` (D), `burst_std`, `perturbations` (N, M, k) or (n, k), `noise`,
+        `effective_counts` (N) and `provenance`.
     ``.csv``, ``.parquet``
         A long table, one row per measurement: the column `burst_id` and the features. In CSV ids that are all integers
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
@@ -177,7 +179,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
 
     Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
-    .parquet, and σ, perturbations, noise and provenance to .npz.
+    .parquet, and σ, perturbations, noise, effective counts and provenance to .npz.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     Warns
     -----
     UserWarning
-        If ids or names are lost in a .npy file, or perturbations in any but .npz.
+        If ids or names are lost in a .npy file, or perturbations or effective counts in any but .npz.
 
     Examples
     --------
@@ -217,6 +219,13 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     if bursts.perturbed_dim is not None and path.suffix.lower() != ".npz":
         lost = f"perturbations are not written to {path.suffix} files. Use .npz to keep them."
         warnings.warn(lost, UserWarning, stacklevel=2)
+    if bursts.effective_counts is not None and path.suffix.lower() != ".npz":
+        warnings.warn(
+            f"a {path.suffix} file does not hold effective counts: its points will count as independent samples. Use "
+            ".npz to keep them.",
+            UserWarning,
+            stacklevel=2,
+        )
     WRITERS[path.suffix.lower()](bursts, buffer)
     return write_atomically(path, buffer.getvalue())
 
@@ -267,9 +276,7 @@ def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:
-    described: dict[str, Any] = {
-        name: get(name) for name in ("ids", "feature_names", "units", "perturbations", "noise") if name in names
-    }
+    described: dict[str, Any] = {name: get(name) for name in DESCRIBED if name in names}
     if "burst_std" in names:
         described["burst_std"] = float(get("burst_std"))
     if "provenance" in names:
@@ -330,6 +337,8 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["noise"] = bursts.noise
     if bursts.provenance:
         arrays["provenance"] = np.array(bursts.provenance)
+    if bursts.effective_counts is not None:
+        arrays["effective_counts"] = bursts.effective_counts
     np.savez(file, allow_pickle=False, **arrays)
 
 

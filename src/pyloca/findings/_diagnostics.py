@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 UNKNOWABLE = (
     "Not knowable from bursts, and not claimed: the scale comes from σ alone; bursts with the same anisotropy "
     "everywhere are a linear change of the coordinates, and a size that changes slowly often looks like another change "
-    "of coordinates; parts of the latent space with identical readings look like one part."
+    "of coordinates; parts of the latent space with identical readings look like one part; with more components than "
+    "intrinsic dimensions, the shape in space where it can bend without stretching, as curves and open surfaces can."
 )
 
 

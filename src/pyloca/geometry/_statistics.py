@@ -50,8 +50,9 @@ class BurstStatistics:
     tangents : (N, k, D) array
         A_i, rows orthogonal and longest first, with A_iᵀ A_i the rank-k part of the burst covariance.
     counts : (N,) array
-        M_i; ``inf`` where the covariance is known exactly (`from_covariances`, `from_jacobians`). Where perturbations
-        are known, the points of a burst whose sampling error is as large as the error of the regression.
+        M_i, or `Bursts.effective_counts` if the bursts have them; ``inf`` where the covariance is known exactly
+        (`from_covariances`, `from_jacobians`). Where perturbations are known, the points of a burst whose sampling
+        error is as large as the error of the regression.
     residuals : (N,) array
         Trace of the covariance off the tangents: noise and curvature.
     total, noise : (N, k, k) array, optional
@@ -191,7 +192,7 @@ class BurstStatistics:
         out = cls(
             seen.means,
             seen.tangents,
-            seen.counts,
+            seen.counts if bursts.effective_counts is None else bursts.effective_counts,
             seen.residuals,
             total=None if noise is None else seen.total,
             noise=None if noise is None else seen.noise,

@@ -61,6 +61,11 @@ SCORE_CAP, FEW_BEYOND = 5.0, 0.04
 # Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
 OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
 TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the decoder's loss
+# When d > k, bursts do not see bending, and the network would drift away from the shape that it started from. Aligned
+# positions are then a prior: 3 ‖ρ(μ_i) − p_i‖² per burst in −2 log likelihood, positions in embedding units. That is
+# weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
+ANCHOR = 3.0
+EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
 # Alignments to start from. The next one is tried when this one, or its result, is folded.
 STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
 
@@ -92,6 +97,7 @@ class FastState(Progress):
     alignments: int = 0  # how many of STARTS have been tried
     restarts: tuple[str, ...] = ()  # what was wrong with each start that was abandoned
     out_scale: float = 1.0  # the unit of the encoder in training
+    anchors: Tensor = field(default_factory=partial(torch.empty, 0))  # (n, 1 + d), see `_start`; empty when d = k
     # The best encoder whose training has ended: the decoder uses it, unless it is faulty and another start does better.
     encoder: Tensor = field(default_factory=partial(torch.empty, 0))
     encoder_scale: float = 1.0
@@ -158,8 +164,8 @@ class _FastSolver:
         """Restore the state of an interrupted run, if there was one."""
         state = self.state
         if self.monitor.resume(state):
-            tensors = (state.theta, state.best_theta, state.encoder)
-            state.theta, state.best_theta, state.encoder = (tensor.to(self.problem.device) for tensor in tensors)
+            for name in ("theta", "best_theta", "encoder", "anchors"):
+                setattr(state, name, getattr(state, name).to(self.problem.device))
             self.descent.budget = self._budget()
         self.monitor.expect(min(self.descent.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
 
@@ -206,9 +212,21 @@ class _FastSolver:
             self.descent.budget = self._budget()
             self.monitor.record(f"restart: {fault}", state.iteration)
         targets = np.concatenate([start.positions[None] / state.out_scale, start.frames.transpose(1, 0, 2)])
+        if self.problem.n_components > self.trained.intrinsic_dim:
+            state.anchors = self._anchors(start.rows, targets[0])
         aligned = self.data.train[:, torch.as_tensor(start.rows)].contiguous()
         loss = partial(_squares, self._tensor(targets), None)
         self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs)
+
+    def _anchors(self, rows: NDArray[np.int64], positions: NDArray[np.float64]) -> Tensor:
+        """Return the weight and the aligned position of each training burst, (n, 1 + d); 0 where it has none."""
+        anchors = np.zeros((len(self.trained), 1 + positions.shape[1]))
+        anchors[rows, 0] = self._anchor_weight() * len(anchors) / len(rows)
+        anchors[rows, 1:] = positions
+        return self._tensor(anchors)
+
+    def _anchor_weight(self) -> float:
+        return ANCHOR / float(np.minimum(self.trained.counts - 1, EXACT).mean())
 
     # -- whiten -------------------------------------------------------------------------------------------------
 
@@ -240,22 +258,28 @@ class _FastSolver:
         return fault
 
     def _whitening(self) -> Task:
-        """Pose the whitening task: the likelihood tr G − log det G − k, a burst having the weight M_i − 1."""
+        """Pose the whitening task: the likelihood tr G − log det G − k, a burst having the weight M_i − 1.
+
+        When d > k, aligned positions anchor what bursts leave free; the held-out score is the likelihood alone.
+        """
         held = self.problem.statistics[self.held_out]
         weights, held_weights = self._tensor(self.trained.weights), self._tensor(held.weights)
         counts = self._tensor(held.counts)
         caps = SCORE_CAP * sampling_floor(counts, held.intrinsic_dim)
         caps = torch.where(torch.isfinite(counts), caps, torch.inf)
+        anchors = self.state.anchors
 
         noise, held_noise = self._noise(self.trained), self._noise(held)
 
         def loss(rows: Tensor) -> Loss:
             chosen = weights[rows]
-            return partial(_likelihood, chosen / chosen.mean(), tuple(part[rows] for part in noise))
+            likelihood = partial(_likelihood, chosen / chosen.mean(), tuple(part[rows] for part in noise))
+            return partial(_anchored, likelihood, anchors[rows]) if len(anchors) else likelihood
 
         def cotangents(output: Tensor) -> Tensor:
             of_tangents = gauss_newton_rows(output[1:])
-            return torch.cat([torch.zeros_like(of_tangents[:, :1]), of_tangents], dim=1)
+            rows = torch.cat([torch.zeros_like(of_tangents[:, :1]), of_tangents], dim=1)
+            return torch.cat([rows, _anchor_rows(output, self._anchor_weight())]) if len(anchors) else rows
 
         def score(output: Tensor) -> Score:
             value = _with_gradient(output[1:], held_noise)[0]
@@ -404,3 +428,19 @@ def _likelihood(weights: Tensor, noise: tuple[Tensor, ...], output: Tensor, part
 
 def _with_gradient(pushed: Tensor, noise: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     return likelihood_noisy_with_gradient(pushed, *noise) if noise else likelihood_pushed_with_gradient(pushed)
+
+
+def _anchored(loss: Loss, anchors: Tensor, output: Tensor, part: slice) -> tuple[float, Tensor]:
+    """Add Σ a_i ‖ρ(μ_i) − p_i‖² to a loss that does not see positions; `anchors` is (a_i, p_i), (n, 1 + d)."""
+    value, cotangent = loss(output, part)
+    weight, residual = anchors[part, :1], output[0] - anchors[part, 1:]
+    torch.mul(residual, 2 * weight, out=cotangent[0])
+    return value + float((weight * residual.square()).sum()), cotangent
+
+
+def _anchor_rows(output: Tensor, weight: float) -> Tensor:
+    """Return the cotangents of an anchored burst's d residuals, (d, 1 + k, n, d)."""
+    d = output.shape[2]
+    rows = output.new_zeros(d, *output.shape)
+    rows[range(d), 0, :, range(d)] = weight**0.5
+    return rows
