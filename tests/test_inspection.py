@@ -61,10 +61,10 @@ def noisy(size, dim=10):
 BAD = {
     "too few bursts": (lambda: planar()[:9], {}, "at least 10"),
     "too few to train on": (lambda: planar()[:10], {"n_components": 9}, "can ask for"),
-    "NaN": (lambda: with_value(np.nan), {}, "nan at point 3"),
+    "NaN": (lambda: with_value(np.nan), {}, "1 cell in burst 7"),
     "overflow": (lambda: with_value(1e200), {}, "overflow"),
-    "one reading repeated": (same_points, {}, "no spread"),
-    "a flat burst": (flat_burst, {"intrinsic_dim": 2}, "spans only 1"),
+    "one reading repeated": (same_points, {"max_strays": 0}, "no spread"),
+    "a flat burst": (flat_burst, {"intrinsic_dim": 2, "max_strays": 0}, "spans only 1"),
     "short bursts": (lambda: planar()[:, :2], {"intrinsic_dim": 2}, "need at least 3"),
     "too short to tell k": (lambda: noisy(0)[:, :3, :6], {"n_components": 5}, "unknown"),
     "pieces": (apart, {}, "fall into 2 pieces"),
@@ -74,7 +74,7 @@ BAD = {
     "k > D": (planar, {"intrinsic_dim": 4}, "from 1 to D = 3"),
     "noise hides the bursts": (lambda: noisy(0.03), {"n_components": 2}, "noise hides"),
     "no noise to estimate": (lambda: planar()[:, :, :2], {"measurement_noise": "estimate"}, "cannot be estimated"),
-    "more noise than burst": (planar, {"measurement_noise": 1.0}, "nothing is left"),
+    "more noise than burst": (planar, {"measurement_noise": 1.0}, "noise hides the bursts"),
     "readings at rest": (readings, {"n_components": 2}, "do not move towards"),
     "wrong scale": (planar, {"feature_scale": [1.0, 2.0]}, "one number per feature"),
     "wrong parameter": (planar, {"intrinsic_dim": 0}, "must be an integer"),
@@ -119,9 +119,9 @@ def test_pieces_are_refused_whatever_is_held_out():
     messages = set()
     for seed in range(8):
         with pytest.raises(BurstError) as refused:
-            LOCA(2, random_state=seed).fit(points)
+            LOCA(2, max_strays=0, random_state=seed).fit(points)
         messages.add(str(refused.value))
-    assert messages == {inspect_bursts(points, n_components=2).refusal}
+    assert messages == {inspect_bursts(points, n_components=2, max_strays=0).refusal}
 
 
 # -- readings at one place again and again ----------------------------------------------------------------------------

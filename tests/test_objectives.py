@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.stats import wishart
 from torch.autograd import gradcheck
 
 from helpers import random_rotation
@@ -16,10 +17,12 @@ from pyloca.objectives import (
     frobenius_pushed,
     gauss_newton_rows,
     likelihood,
+    likelihood_noisy_with_gradient,
     likelihood_pushed,
     likelihood_pushed_with_gradient,
     reconstruction,
     sampling_floor,
+    with_noise,
 )
 
 KD = [(1, 1), (1, 3), (2, 2), (2, 3), (3, 5), (4, 4)]
@@ -247,6 +250,102 @@ def test_gauss_newton_rows_are_the_likelihoods_curvature_at_the_minimum():
     step = 1e-4
     loss = likelihood_pushed(frame + step * change) / step**2
     torch.testing.assert_close(loss, residuals.square().sum(dim=0), rtol=1e-2, atol=0)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------
+
+
+def noisy_covariances(k, n=6, seed=2, signal=0.3):
+    """E and R (n, k, k): covariances of bursts, and of the noise in them."""
+    random = np.random.RandomState(seed)
+    roots = random.standard_normal((2, n, k, k))
+    noise, rest = np.einsum("snab,sncb->snac", roots, roots) / k
+    return torch.tensor(signal * np.eye(k) + rest + noise), torch.tensor(noise)
+
+
+@pytest.mark.parametrize(("k", "d"), KD)
+def test_the_noisy_likelihood_is_that_of_a_wishart_distribution(k, d):
+    """−2 log p(E | K) / ν, less its value at K = E, where p is the density of a sample covariance of ν + 1 points."""
+    pushed, (total, noise), freedom = pushed_tangents(k, d), noisy_covariances(k), 40
+
+    def minus_log(E, K):
+        return -2 / freedom * wishart.logpdf(freedom * E, freedom, K)
+
+    told = [np.linalg.inv(G) + R for G, R in zip(grams(pushed), noise.numpy(), strict=True)]
+    expected = [minus_log(E, K) - minus_log(E, E) for E, K in zip(total.numpy(), told, strict=True)]
+    value, _ = likelihood_noisy_with_gradient(pushed, total, noise)
+    np.testing.assert_allclose(value.numpy(), expected, rtol=1e-8, atol=1e-10)
+    direct = [np.trace(M) - np.linalg.slogdet(M)[1] - k for M in np.linalg.solve(told, total.numpy())]
+    np.testing.assert_allclose(value.numpy(), direct, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("k", "d"), KD)
+def test_the_gradient_of_the_noisy_likelihood(k, d):
+    pushed, (total, noise) = pushed_tangents(k, d), noisy_covariances(k)
+    _, gradient = likelihood_noisy_with_gradient(pushed, total, noise)
+    step = 1e-6
+    for index in np.ndindex(*pushed.shape):
+        e = torch.zeros_like(pushed)
+        e[index] = step
+        after, before = (likelihood_noisy_with_gradient(p, total, noise)[0] for p in (pushed + e, pushed - e))
+        change = float(after[index[1]] - before[index[1]]) / (2 * step)
+        assert float(gradient[index]) == pytest.approx(change, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("k", "d"), KD)
+def test_without_noise_the_noisy_likelihood_is_the_likelihood(k, d):
+    pushed = pushed_tangents(k, d)
+    total = torch.eye(k, dtype=torch.float64).repeat(6, 1, 1)
+    value, gradient = likelihood_noisy_with_gradient(pushed, total, torch.zeros_like(total))
+    expected, slope = likelihood_pushed_with_gradient(pushed)
+    torch.testing.assert_close(value, expected, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(gradient, slope, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("k", "d"), KD)
+def test_tangents_with_noise_have_the_noisy_likelihood(k, d):
+    pushed, (total, noise) = pushed_tangents(k, d), noisy_covariances(k)
+    white = with_noise(pushed, total, noise)
+    assert white.shape == pushed.shape
+    value, _ = likelihood_noisy_with_gradient(pushed, total, noise)
+    torch.testing.assert_close(likelihood_pushed(white), value, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_noisy_likelihood_is_least_where_the_rest_is_the_signal(k):
+    """It is 0 at G⁻¹ = E − R, with no gradient, and more elsewhere."""
+    total, noise = noisy_covariances(k)
+    pushed = torch.linalg.cholesky(torch.linalg.inv(total - noise)).permute(1, 0, 2)
+    value, gradient = likelihood_noisy_with_gradient(pushed, total, noise)
+    torch.testing.assert_close(value, torch.zeros_like(value), rtol=0, atol=1e-10)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-9)
+    for seed in range(5):
+        moved = pushed + 0.1 * pushed_tangents(k, k, seed=seed)
+        assert torch.all(likelihood_noisy_with_gradient(moved, total, noise)[0] > 0)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_basis_of_the_tangents_does_not_matter_with_noise(seed):
+    """E and R are matrices in the basis of the tangents, and turn with it."""
+    pushed, (total, noise) = pushed_tangents(3, 4, seed=seed), noisy_covariances(3, seed=seed)
+    turn = torch.tensor(random_rotation(3, seed))
+    turned = [turn @ matrix @ turn.T for matrix in (total, noise)]
+    value, gradient = likelihood_noisy_with_gradient(pushed, total, noise)
+    other, slope = likelihood_noisy_with_gradient(torch.einsum("ab,bnc->anc", turn, pushed), *turned)
+    torch.testing.assert_close(other, value, rtol=1e-6, atol=1e-8)
+    size = float(gradient.abs().max())
+    torch.testing.assert_close(slope, torch.einsum("ab,bnc->anc", turn, gradient), rtol=1e-5, atol=1e-7 * size)
+
+
+def test_a_burst_that_is_mostly_noise_weighs_little():
+    """The gradient fades as the square of the noise; in float32 as well, where E is near R."""
+    pushed = pushed_tangents(2, 3, n=1)
+    eye = torch.eye(2, dtype=torch.float64)[None]
+    slopes = [likelihood_noisy_with_gradient(pushed, 2 * eye + s * eye, s * eye)[1].norm() for s in (0.0, 1e2, 1e4)]
+    assert slopes[1] < 1e-2 * slopes[0]
+    assert float(slopes[2] / slopes[1]) == pytest.approx(1e-4, rel=0.2)
+    value, gradient = likelihood_noisy_with_gradient(pushed.float(), (1e4 + 2) * eye.float(), 1e4 * eye.float())
+    assert torch.isfinite(value).all() and torch.isfinite(gradient).all()
 
 
 # -- reconstruction ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Noise of any shape: given, from static bursts, estimated.
 
-What the lost information alone costs: noise N makes the best estimate of a displacement uncertain by P = (Jᵀ N⁻¹ J)⁻¹, so
+What the lost information alone costs: noise N makes the best estimate of a displacement uncertain by P = (Jᵀ N⁻¹ J)⁻¹:
 a burst tells its shape like (M − 1) k (k + 1) / (tr E² + (tr E)²) degrees of freedom without noise, E = I + P / σ². The
 reference is a fit to the clean bursts with that many points.
 """
@@ -20,7 +20,7 @@ STATIC = 60  # places at which static bursts are taken
 
 def noise_of(kind: str, data: Sensors, seed: int) -> Array:
     """Covariances (N, D, D). A burst's size is the root mean square length of its tangents."""
-    n, m, dim = data.points.shape
+    n, _, dim = data.points.shape
     size = float(np.sqrt((data.points.var(axis=1, ddof=1).sum(axis=1) / 2).mean()))
     random = np.random.RandomState(seed + 1000)
     if kind == "two":

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, check_parameters, prepare, refuse_unfit
+from pyloca.estimator import LOCA, Data, check_parameters, prepare, refuse_unfit, told_noise
 from pyloca.findings import (
     Neighborhood,
     as_large_as_the_data,
@@ -58,6 +58,8 @@ class Inspection:
         Relative mismatch of the aligned edges at d = k; nan when the bursts could not be aligned.
     set_aside : str
         How many points were set aside as spikes, and where, in words; empty when none were.
+    noise : str
+        The measurement noise that was taken into account, in words; empty when none was.
     outliers : tuple
         Ids of the bursts whose size does not match that of their neighbours.
     remarks : tuple of str
@@ -85,6 +87,7 @@ class Inspection:
     remarks: tuple[str, ...]
     positions: Array | None = field(default=None, repr=False)
     set_aside: str = ""
+    noise: str = ""
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
     refusal: str = ""
     strays: dict[Any, str] = field(default_factory=dict)
@@ -122,6 +125,7 @@ class Inspection:
             f"intrinsic dim     k = {self.intrinsic_dim}",
             f"burst std         σ = {self.burst_std:.4g} ({known})",
             f"off the tangents  {self.off_tangent:.2%} of a burst's variance (noise and curvature)",
+            *([f"noise             {self.noise}"] if self.noise else []),
             f"alignment         {'not possible' if np.isnan(self.strain) else f'strain {self.strain:.3f}'}",
             *[f"left out          burst {name!r} {reason}" for name, reason in self.strays.items()][:10],
             f"outlier bursts    {', '.join(map(str, self.outliers[:10])) or 'none'}"
@@ -139,6 +143,7 @@ def inspect_bursts(
     feature_scale: str | ArrayLike | None = "auto",
     measurement_noise: Any = None,
     max_strays: float = 0.01,
+    static: Data | None = None,
 ) -> Inspection:
     """Look at bursts without training anything.
 
@@ -160,6 +165,8 @@ def inspect_bursts(
         As for `LOCA`.
     max_strays : float, default=0.01
         Part of the bursts that may be left out, as in `LOCA`; the rest is inspected.
+    static : bursts in any form, optional
+        Bursts taken while nothing was perturbed, as for `LOCA.fit`.
 
     Returns
     -------
@@ -191,7 +198,7 @@ def inspect_bursts(
         max_strays=max_strays,
     )
     check_parameters(model)
-    ready = prepare(model, raw)
+    ready = prepare(model, raw, static)
     statistics, scale, known = ready.statistics, ready.scale, ready.burst_std
     strays = {ready.ids[row : row + 1].tolist()[0]: reason for row, reason in ready.strays.items()}
     assert ready.bursts is not None  # raw bursts were given
@@ -218,7 +225,7 @@ def inspect_bursts(
     beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
     faults = [
         uneven_units(bursts, k),
-        no_displacement(bursts),
+        no_displacement(bursts, statistics.instrument),
         as_large_as_the_data(statistics),
         noise(statistics, bursts),
         beside,
@@ -261,6 +268,7 @@ def inspect_bursts(
         remarks=tuple(remarks),
         positions=positions,
         set_aside=spike_words(statistics),
+        noise=told_noise(ready, measurement_noise, static),
         feature_scale=None if scale is None else tuple(scale.tolist()),
         refusal=refusal,
         strays=strays,

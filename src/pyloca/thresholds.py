@@ -192,6 +192,11 @@ REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
 APART = _define("APART", 2.5, "reaches from all others at which a burst may lie off their surface")
 OFF_SURFACE = _define("OFF_SURFACE", 4.0, "times its neighbours' bend that a stray lies off their tangents")
 # Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
+STEEP = _define("STEEP", 1.0, "off the tangents of its neighbours by so many times what lies along them")
+WITNESSES = _define("WITNESSES", 5, "nearest bursts that must all see a stray off their surface")
+TOO_FAR = _define("TOO_FAR", 2.0, "sizes of the data between a stray and all others, however sparse its place")
+TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
+PILED = _define("PILED", 0.1, "part of a clipped burst's points, and at least two, at one reading, the end of a range")
 CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
 STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")
 LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")
@@ -256,6 +261,15 @@ NOISY = _threshold(
     note="curvature, which grows with the burst, does not count",
 )
 
+
+CORRELATED = _define("CORRELATED", 0.15, "correlation of white residuals that independent noise does not have")
+NOISE_ERROR = _define("NOISE_ERROR", 0.1, "relative error of a tangent's variance that estimated noise may cause")
+NOISE_FREEDOM = _define("NOISE_FREEDOM", 200.0, "degrees of freedom per sensor behind a local level of the noise")
+ABOVE_NOISE = _define("ABOVE_NOISE", 1.12, "times the largest eigenvalue of noise alone above which a direction counts")
+MAY_BE_CURVATURE = _define(
+    "MAY_BE_CURVATURE", 0.01, "part of the variance inside bursts below which a sensor's residual is not called noise"
+)
+UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels of the noise differ from place to place")
 
 # -- spikes -----------------------------------------------------------------------------------------------------------
 

@@ -373,7 +373,7 @@ def test_points_where_bursts_are_needed(method):
 
 
 SPOILT = [
-    (lambda b: np.where(np.arange(60)[:, None, None] == 7, np.nan, b), "burst 7 has nan"),
+    (lambda b: np.where(np.arange(60)[:, None, None] == 7, np.nan, b), "20 cells in burst 7"),
     (lambda b: b[:5], "5 bursts; at least 10"),
     (lambda b: np.where(np.arange(60)[:, None, None] == 7, 1.0, b), "burst 7 .* no spread"),
     (lambda b: np.concatenate([b, b + 1e3]), "2 pieces"),

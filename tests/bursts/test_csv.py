@@ -50,7 +50,7 @@ def test_cells_of_columns_that_nobody_asked_for_may_be_anything():
         (TABLE, {"exclude": ["q"]}, "there is no column 'q'"),
         (TABLE, {"columns": ["id"]}, "'id', which holds the ids"),
         (TABLE, {"columns": []}, "no column of measurements beside 'id'"),
-        ("id,x\na,word\nb,other\n", {}, "there is no column of numbers, only of text: x"),
+        ("id,x\na,word\nb,other\n", {}, "there is no column of numbers, only of text or empty: x"),
         ("id,x,y\na,1,word\nb,2,3\n", {}, r"line 2 has 'word' where a number is expected, in column 'y'"),
         ("id;x\na;1\n", {}, "cells of line 1 are separated by semicolons"),
         ("id\tx\na\t1\n", {}, "cells of line 1 are separated by tabs"),

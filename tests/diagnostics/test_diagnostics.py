@@ -66,20 +66,29 @@ def test_a_perfect_encoder_is_at_the_sampling_floor(m):
     assert found.findings == ()
 
 
+def counted(tangents, counts):
+    """Statistics of bursts of so many points, without noise."""
+    return BurstStatistics(np.zeros((len(tangents), tangents.shape[2])), tangents, counts, np.zeros(len(tangents)))
+
+
 @pytest.mark.parametrize(("m", "k"), [(6, 1), (8, 2), (30, 2), (20, 3)])
 def test_p_values_of_a_perfect_encoder_are_uniform(m, k):
     random = np.random.RandomState(0)
     clouds = random.standard_normal((3000, m, k))
     centred = clouds - clouds.mean(axis=1, keepdims=True)
     tangents = np.linalg.qr(centred, mode="r") / np.sqrt(m - 1)
-    white = Whitening.from_pushed(np.zeros((3000, k)), torch.as_tensor(tangents), np.full(3000, float(m)))
+    white = Whitening.from_pushed(
+        np.zeros((3000, k)), torch.as_tensor(tangents), counted(tangents, np.full(3000, float(m)))
+    )
     assert kstest(white.p_values, "uniform").pvalue > 1e-3
     assert abs(white.excess_errors) < 4
 
 
 def test_whitening_by_hand():
     tangents = np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 0.5]], [[1.0, 0.0], [1.0, 0.0]]])
-    white = Whitening.from_pushed(np.zeros((3, 2)), torch.as_tensor(tangents), np.array([np.inf, 31.0, 31.0]))
+    white = Whitening.from_pushed(
+        np.zeros((3, 2)), torch.as_tensor(tangents), counted(tangents, np.array([np.inf, 31.0, 31.0]))
+    )
     assert white.losses[:2] == pytest.approx([0, 4 + 0.25 - 2])
     assert white.losses[2] == np.inf
     assert white.floors == pytest.approx([0, 0.1, 0.1])

@@ -100,13 +100,15 @@ def test_a_dimension_of_one():
 def test_a_value_that_is_not_finite_is_named(value):
     _, bursts = planar_bursts(40, 20)
     bursts[7, 3, 1] = value
-    with pytest.raises(BurstError, match=f"burst 7 has {value} at point 3, feature 1 .*Remove or repair these bursts"):
+    with pytest.raises(
+        BurstError, match=r"1 cell without a finite number \(feature 1: 1 cell in burst 7\).*Repair the cells"
+    ):
         tiny_loca().fit(bursts)
 
 
 def test_a_value_whose_square_overflows_is_named():
     _, bursts = planar_bursts(40, 20)
-    with pytest.raises(BurstError, match=r"burst 0 has .* at point 0, feature 0 .*Measure in a larger unit"):
+    with pytest.raises(BurstError, match=r"burst 0 has .* at point 0, feature 0\. Measure in a larger unit"):
         tiny_loca().fit(1e300 * bursts)
 
 
@@ -126,14 +128,14 @@ def test_a_burst_of_identical_points():
     _, bursts = planar_bursts(40, 20)
     bursts[11] = bursts[11, 0]
     with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) has no spread: its points are identical"):
-        tiny_loca().fit(bursts)
+        tiny_loca(max_strays=0).fit(bursts)
 
 
 def test_a_burst_that_lost_a_direction():
     _, bursts = planar_bursts(40, 20)
     bursts[11] = bursts[11, 0] + np.linspace(-0.01, 0.01, 20)[:, None]
     with pytest.raises(BurstError, match=r"burst 11 \(and 0 more\) spans only 1 of the k = 2 directions"):
-        tiny_loca().fit(bursts)
+        tiny_loca(max_strays=0).fit(bursts)
 
 
 def test_an_array_of_two_axes():
@@ -222,7 +224,10 @@ def test_too_few_bursts_are_left_for_training():
         ({"activation": "relu"}, "activation must be one of elu, leaky_relu, sigmoid, softplus, tanh; got 'relu'"),
         ({"decoder_activation": "relu"}, "activation must be one of elu, .*; got 'relu'"),
         ({"hidden_layers": (8, 0)}, r"hidden_layers must be integers of at least 1; got \(8, 0\)"),
-        ({"measurement_noise": -1.0}, 'measurement_noise must be None, "estimate" or a number ≥ 0; got -1.0'),
+        (
+            {"measurement_noise": -1.0},
+            'measurement_noise must be None, "estimate", a number ≥ 0 or an array of these; got -1.0',
+        ),
         ({"device": "mps"}, "the fast solver needs float64, which MPS lacks"),
         ({"random_state": "seed"}, "cannot be used to seed"),
     ],

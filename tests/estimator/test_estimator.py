@@ -17,6 +17,7 @@ from helpers import (
     fitted,
     latent_bursts,
     planar_bursts,
+    random_rotation,
     short_fit,
     tiny_loca,
 )
@@ -42,6 +43,7 @@ def test_the_constructor_only_stores():
         "decoder_activation": 3,
         "feature_scale": 8,
         "measurement_noise": "x",
+        "max_strays": "all",
         "validation_fraction": 7,
         "tol": -1,
         "max_iter": -1,
@@ -70,6 +72,7 @@ def test_defaults_are_the_documented_ones():
         "decoder_activation": None,
         "feature_scale": "auto",
         "measurement_noise": None,
+        "max_strays": 0.01,
         "validation_fraction": 0.1,
         "tol": None,
         "max_iter": None,
@@ -222,7 +225,7 @@ def test_a_fit_that_should_not_be_believed_says_so_where_it_was_called():
 def test_noise_is_removed_when_asked():
     """In ten dimensions of noise, bursts look larger than they are and coordinates come out short without it."""
     X, clouds = latent_bursts(80, 100, 2, 0.01, 0)
-    bursts = np.concatenate([clouds, np.zeros((80, 100, 8))], axis=2)
+    bursts = clouds @ random_rotation(10, 0)[:2]
     bursts += 0.005 * np.random.RandomState(0).standard_normal(bursts.shape)
     size = {}
     for noise in (None, "estimate", 0.005):
@@ -270,7 +273,7 @@ def test_pieces_are_named_by_the_numbers_of_the_user():
 @pytest.mark.parametrize("shift", [50, 1e3])
 def test_one_stray_burst_is_named(shift):
     _, bursts = planar_bursts(100, 20)
-    model = tiny_loca(validation_fraction=0)
+    model = tiny_loca(validation_fraction=0, max_strays=0)
     bursts[37] += shift
     with pytest.raises(BurstError, match=r"1 bursts such as 37\).* Remove small pieces"):
         model.fit(bursts)
@@ -288,10 +291,10 @@ def test_several_bursts_at_each_station():
 
 def test_statistics_are_scored_as_they_were_fitted():
     _, clouds = latent_bursts(80, 60, 2, 0.01, 0)
-    bursts = np.concatenate([clouds, np.zeros((80, 60, 2))], axis=2)
+    bursts = clouds @ random_rotation(6, 0)[:2]
     bursts += 0.003 * np.random.RandomState(0).standard_normal(bursts.shape)
     model = tiny_loca(measurement_noise="estimate", intrinsic_dim=2, max_iter=250).fit(bursts)
-    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts))
+    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts), rel=0.01)
     with pytest.raises(BurstError, match="have k = 1 tangents per burst; k = 2 is needed"):
         model.score(BurstStatistics.from_bursts(bursts, 1))
 
@@ -315,7 +318,7 @@ def test_a_callback_may_return_numpys_true():
         ({"decoder_activation": "relu"}, "decoder_activation must be one of"),
         ({"device": None}, "device None cannot be used here"),
         ({"device": "foo"}, "device 'foo' cannot be used here"),
-        ({"measurement_noise": [1]}, "measurement_noise must be None"),
+        ({"measurement_noise": [1]}, r"measurement_noise has shape \(1,\); .* it must be None"),
         ({"measurement_noise": True}, "measurement_noise must be None"),
         ({"measurement_noise": "foo"}, "measurement_noise must be None"),
         ({"encoder": "mlp"}, "encoder must be an instance of torch.nn.Module"),

@@ -46,6 +46,7 @@ def test_transform_gives_the_same_bits(model, bursts, tmp_path):
     assert not np.array_equal(model.transform(bursts.without_perturbations()), model.embedding_)
 
 
+@pytest.mark.slow
 def test_sigma_does_not_set_the_scale(model, bursts):
     other = LOCA(burst_std=0.05, **SMALL).fit(bursts)
     assert other.burst_std_ == 0.05
@@ -57,6 +58,7 @@ def test_sigma_does_not_set_the_scale(model, bursts):
     assert model.score(wide) == pytest.approx(model.score(bursts), abs=0.01)
 
 
+@pytest.mark.slow
 def test_perturbations_may_be_of_any_shape_and_differ_between_bursts():
     random = np.random.RandomState(0)
     z = random.uniform(0.5, 2, size=(150, 1, 2)) * [0.05, 0.01] * random.standard_normal((150, 15, 2))
@@ -103,6 +105,7 @@ def test_bursts_of_little_but_noise_are_a_finding(bursts):
         LOCA(**SMALL).fit(Bursts(noisy[:, :8], perturbations=bursts.perturbations[:, :8]))
 
 
+@pytest.mark.slow
 def test_a_survey_of_noisy_readings():
     random = np.random.RandomState(0)
     places = random.uniform(size=(1500, 2))

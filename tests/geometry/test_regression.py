@@ -199,7 +199,7 @@ def test_bad_and_flat_readings_are_named():
     bursts = from_function(instrument, np.random.RandomState(0).uniform(size=(12, 2)), 0.01, 20, random_state=0)
     points = bursts.to_array()
     points[7, 3, 1] = np.nan
-    with pytest.raises(BurstError, match="burst 7 has nan at point 3"):
+    with pytest.raises(BurstError, match="1 cell in burst 7"):
         BurstStatistics.from_bursts(Bursts(points, perturbations=bursts.perturbations))
     points[7] = points[7, 0]
     with pytest.raises(BurstError, match=r"burst 7 .* has no spread"):

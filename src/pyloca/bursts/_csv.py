@@ -144,7 +144,7 @@ def _read(text: str, label: str, columns: Sequence[str] | None, exclude: Sequenc
         words += [j for j in wanted if j not in words and np.isnan(values[:, j]).all()]
     kept = [j for j in wanted if j not in words]
     if not kept:
-        raise BurstError(f"there is no column of numbers, only of text: {', '.join(names[j] for j in words)}.")
+        raise BurstError(f"there is no column of numbers, only of text or empty: {', '.join(names[j] for j in words)}.")
     used = {*kept, place}
     return Table(
         [names[j] for j in kept],

@@ -45,6 +45,7 @@ __all__ = [
     "read_coordinates",
     "read_rows_like",
     "read_samples",
+    "read_static",
     "say_left_out",
     "write_rows",
 ]
@@ -162,6 +163,20 @@ def read_bursts_like(model: LOCA, data: str, columns: Columns) -> Bursts:
     bursts = _bursts(source, burst_id, columns, known, (), moved)
     _say_ignored(model, columns, (name for name in header if name not in {burst_id, *known, *moved}))
     return bursts
+
+
+def read_static(data: str, columns: Columns, bursts: Bursts) -> Bursts:
+    """Read bursts taken while nothing was perturbed, with the sensors of `bursts`, by name where both have names."""
+    source = _source(data)
+    burst_id, header = columns.burst_id or BURST_ID, _header(source)
+    if is_table(data) and header and len(header) > 1 and burst_id not in header:
+        raise BurstError(
+            f"{data}: there is no column '{burst_id}'; the table has {', '.join(header)}. Static bursts are named as "
+            "the others are."
+        )
+    if header is None or bursts.feature_names is None:
+        return _bursts(source, burst_id, columns, columns.names, columns.exclude, ())
+    return _bursts(source, burst_id, columns, bursts.feature_names, (), ())
 
 
 def _perturbations(model: LOCA, columns: Columns, header: list[str] | None) -> tuple[str, ...]:

@@ -63,9 +63,20 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--measurement-noise",
     callback=noise,
     metavar="STD",
-    help="Noise of the instrument to remove: a number, or 'estimate'.  [default: none]",
+    help="Noise of the instrument: 'estimate', or its standard deviation, a number for all sensors or one for each.  "
+    "[default: none]",
 )
-@click.option("--max-strays", type=float, help="Part of the bursts that may be left out as strays.  [default: 0.01]")
+@click.option(
+    "--static",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measure the noise in this file of bursts, taken while nothing was perturbed.",
+)
+@click.option(
+    "--max-strays",
+    type=float,
+    metavar="PART",
+    help="Part of the bursts that may be left out as strays.  [default: 0.01]",
+)
 @click.option("--validation-fraction", type=float, help="Fraction of the bursts held out for checks.  [default: 0.1]")
 @click.option("--tol", type=float, help="Relative improvement below which a stage of training ends.")
 @click.option(
@@ -91,6 +102,7 @@ def fit(
     columns: Columns,
     units: dict[str, str],
     distances: Path | None,
+    static: Path | None,
     config: Path | None,
     checkpoint: Path | None,
     resume: bool,
@@ -104,8 +116,8 @@ def fit(
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
     Bursts keep the order in which they first appear. The model remembers the columns, so transform and report need no
-    such options. --distances sets the scale where σ is not known. Options override --config, which has the same names
-    with underscores.
+    such options. --distances sets the scale where σ is not known. Noise of the instrument, points set aside as spikes
+    and bursts left out as strays are named. Options override --config, which has the same names with underscores.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
     interrupted (Ctrl-C, SIGTERM) leaves a checkpoint: the same command with --resume continues from there.
@@ -129,12 +141,16 @@ def fit(
         checkpoint = output.with_name(f"{output.name}.checkpoint")
     if resume and checkpoint is None:
         raise click.UsageError("--resume needs a checkpoint: give --checkpoint FILE, or -o model.safetensors.")
+    if static is not None and settings["measurement_noise"] is not None:
+        raise click.UsageError(
+            "--static measures the noise that --measurement-noise gives or estimates; give one of them."
+        )
     writable(output)
     writable(embedding, ".csv", ".npy")
     writable(checkpoint, ".checkpoint")
     not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
-    from pyloca.cli._data import is_table, read_bursts, say_left_out, write_rows
+    from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
 
@@ -143,13 +159,14 @@ def fit(
         check_parameters(model)
     bursts, left_out = read_bursts(data, columns)
     say_left_out(left_out)
+    still = None if static is None else read_static(str(static), columns, bursts)
     if units:
         bursts = Bursts(bursts, units=units)
     known = None if distances is None else read_distances(distances, bursts.ids)
     with usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
         try:
-            model.fit(bursts, checkpoint=checkpoint)
+            model.fit(bursts, static=still, checkpoint=checkpoint)
         except (KeyboardInterrupt, Terminated):
             if checkpoint is not None and checkpoint.is_file():
                 click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
@@ -184,6 +201,8 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
         "units": model.units_,
         "feature_scale": model.feature_scale_.tolist(),
         "left_out": left_out,
+        "noise": model.diagnostics_.noise,
+        "set_aside": int(model.set_aside_.sum()),
         "strays": {str(name): reason for name, reason in model.strays_.items()},
         "n_components": model.n_components_,
         "intrinsic_dim": model.intrinsic_dim_,

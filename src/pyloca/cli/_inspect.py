@@ -27,6 +27,12 @@ __all__ = ["inspect"]
 @click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Bursts span N.  [default: estimated]")
 @click.option("--feature-scale", callback=scale, metavar="SCALE", help="As for fit.  [default: auto]")
 @click.option("--measurement-noise", callback=noise, metavar="STD", help="As for fit.  [default: none]")
+@click.option(
+    "--static",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="As for fit: bursts taken while nothing was perturbed.",
+)
+@click.option("--max-strays", type=float, metavar="PART", help="As for fit.  [default: 0.01]")
 @click.option("--units", callback=units, metavar="NAME=UNIT,…", help="Units of the sensors, such as p1=Pa,t1=K.")
 @columns_options("burst_id")
 @click.option(
@@ -42,6 +48,7 @@ __all__ = ["inspect"]
 def inspect(
     data: str,
     units: dict[str, str],
+    static: Path | None,
     columns: Columns,
     model: Path | None,
     plot: Path | None,
@@ -57,11 +64,15 @@ def inspect(
     DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
     names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
     """
+    if static is not None and options["measurement_noise"] is not None:
+        raise click.UsageError(
+            "--static measures the noise that --measurement-noise gives or estimates; give one of them."
+        )
     if plot is not None:
         require("matplotlib", "report")
         writable(plot, ".png")
     from pyloca.bursts import Bursts
-    from pyloca.cli._data import read_bursts, read_bursts_like, say_left_out
+    from pyloca.cli._data import read_bursts, read_bursts_like, read_static, say_left_out
     from pyloca.errors import BurstError
     from pyloca.inspection import inspect_bursts, outline
 
@@ -72,13 +83,14 @@ def inspect(
         from pyloca.estimator import LOCA
 
         bursts = read_bursts_like(LOCA.load(model), data, columns)
+    still = None if static is None else read_static(str(static), columns, bursts)
     if units:
         bursts = Bursts(bursts, units=units)
     asked = arguments(DEFAULTS | {name: value for name, value in options.items() if value is not None})
     limits = {name: asked[name] for name in options} | {"n_components": options["n_components"]}
     try:
         with usage():
-            found = inspect_bursts(bursts, **limits)
+            found = inspect_bursts(bursts, static=still, **limits)
     except BurstError:
         click.echo(outline(bursts), err=as_json)
         raise

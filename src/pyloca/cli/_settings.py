@@ -90,14 +90,19 @@ def components(_: click.Context, __: click.Parameter, value: str | None) -> int 
     return number
 
 
-def noise(_: click.Context, __: click.Parameter, value: str | None) -> float | str | None:
-    """Parse a number, or "estimate"."""
+def noise(_: click.Context, __: click.Parameter, value: str | None) -> float | list[float] | str | None:
+    """Parse a number, numbers separated by commas, or "estimate"."""
     if value in (None, "estimate"):
         return value
     try:
-        return float(str(value))
+        numbers = [float(part) for part in str(value).split(",")]
     except ValueError:
-        raise click.BadParameter(f"expected a number, or 'estimate'; got '{value}'.") from None
+        numbers = []
+    if not numbers or not all(0 <= number < float("inf") for number in numbers):
+        raise click.BadParameter(
+            f"expected 'estimate', a number ≥ 0, or one for each sensor such as 0.1,0.1,25; got '{value}'."
+        )
+    return numbers if "," in str(value) else numbers[0]
 
 
 def scale(_: click.Context, __: click.Parameter, value: str | None) -> list[float] | str | None:

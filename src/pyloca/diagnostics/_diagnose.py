@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyloca.estimator import LOCA, Data, read_like
 from pyloca.findings import Diagnostics, data_size, judge, round_trip_errors
 
@@ -43,6 +45,7 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     seen = read_like(model, bursts)
     kept = seen.without_strays()
     judged = judge(kept.encoder, kept.statistics, model.burst_std_, decoder=kept.decoder, bursts=kept.bursts)
+    judged = replace(judged, noise=model.diagnostics_.noise)  # that of the fit is used
     if not seen.strays:
         return judged
     lost, means, embedding = list(seen.strays), seen.statistics.means, seen.embed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -24,7 +25,17 @@ from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import Data, holds_bursts, inner, means_like, noise_of, prepare, read_like, refuse_unfit
+from pyloca.estimator._reading import (
+    Data,
+    holds_bursts,
+    inner,
+    means_like,
+    noise_of,
+    prepare,
+    read_like,
+    refuse_unfit,
+    told_noise,
+)
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
 from pyloca.estimator._training import train
@@ -131,6 +142,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         One record per check of the training.
     diagnostics_ : Diagnostics
         How well held-out bursts were whitened, and what follows from that.
+    noise_ : Noise or None
+        Measurement noise that was taken into account, in the units of the measurements.
     set_aside_ : (N,) array of int
         Points of each burst that were set aside as spikes: they lie many burst sizes away from the others.
     spike_rule_ : SpikeRule or None
@@ -298,6 +311,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        told = told_noise(ready, self.measurement_noise, static)
+        fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
         read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
         return with_strays(fitted, ready) | read
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts, as_bursts, column_names, open_bursts, split_indices
 from pyloca.errors import BurstError
-from pyloca.findings import no_displacement
+from pyloca.findings import no_displacement, noise_words
 from pyloca.geometry import (
     BurstStatistics,
     Noise,
@@ -45,6 +45,7 @@ __all__ = [
     "read",
     "read_like",
     "refuse_unfit",
+    "told_noise",
     "with_burst_std",
 ]
 
@@ -298,6 +299,17 @@ def noise_of(ready: Prepared) -> Noise | None:
     """Return the noise that was taken into account, in the units of the measurements."""
     noise = ready.statistics.instrument
     return noise if noise is None or ready.scale is None else noise.scaled(1 / ready.scale)
+
+
+def told_noise(ready: Prepared, asked: Any, static: Data | None) -> str:
+    """Say which noise was taken into account, in the units of the measurements, and where it is known from."""
+    if static is not None:
+        origin = "measured in the static bursts"
+    elif isinstance(asked, str):
+        origin = "estimated"
+    else:
+        origin = "stored with the bursts" if asked is None else "as given"
+    return noise_words(ready.statistics, origin, ready.scale)
 
 
 def _noise(asked: Any, source: Bursts | BurstStatistics) -> Any:

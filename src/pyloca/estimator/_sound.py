@@ -59,6 +59,14 @@ def training_embedding(model: Any) -> Array:
     Returns
     -------
     (n, d) array
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> training_embedding(model).shape
+    (90, 2)
     """
     left_out = [stray.burst for stray in model.diagnostics_.strays]
     return np.delete(model.embedding_, [*model.validation_indices_.tolist(), *left_out], axis=0)

@@ -7,6 +7,7 @@ from pyloca.findings._displacement import no_displacement
 from pyloca.findings._gaps import Gap, largest_gap
 from pyloca.findings._judgement import data_size, judge, round_trip_errors
 from pyloca.findings._neighborhood import Neighborhood
+from pyloca.findings._noise_words import noise_words
 from pyloca.findings._rescaling import Rescaling
 from pyloca.findings._trust import TrustScale
 from pyloca.findings._units import uneven_units
@@ -27,6 +28,7 @@ __all__ = [
     "largest_gap",
     "no_displacement",
     "noise",
+    "noise_words",
     "round_trip_errors",
     "size_error",
     "spike_words",

@@ -9,7 +9,8 @@ from pyloca.alignment import Alignment
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra
+from pyloca.findings._noise_words import loudest
+from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
 from pyloca.thresholds import LARGE, MANY_SPIKES, NOISY, RECHECKED
 
 __all__ = ["as_large_as_the_data", "noise", "size_error", "spike_words", "strain_beyond_sampling"]
@@ -106,6 +107,14 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
             return None  # curvature
         spanned = _spanned(spectra, k)
         if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
+            told = _noise_of_sensors(bursts, k) if statistics.instrument is None else ""
+            if told:
+                return Finding(
+                    "noise",
+                    f"bursts span {spanned} directions, more than the k = {k} of the fit, and noise of single sensors "
+                    f"explains the others ({told}). Use measurement_noise='estimate', or static bursts taken while "
+                    "nothing was perturbed.",
+                )
             return Finding(
                 "more_tangents",
                 f"bursts span {spanned} directions, but the fit uses k = {k}: what varies along the others is not in "
@@ -118,6 +127,16 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
         "bursts look larger than they are, and coordinates come out too small there. Use "
         "measurement_noise='estimate', larger bursts, or the mean of several readings.",
     )
+
+
+def _noise_of_sensors(bursts: Bursts, k: int) -> str:
+    """Name the sensors whose noise, found off k tangents, explains why bursts span more; "" if it does not."""
+    sample = bursts[sample_rows(len(bursts), RECHECKED)]
+    try:
+        found = BurstStatistics.from_bursts(sample, measurement_noise="estimate", max_dim=k)
+    except BurstError:
+        return ""
+    return loudest(found) if found.intrinsic_dim == k else ""
 
 
 def _spanned(spectra: BurstSpectra, k: int) -> int:

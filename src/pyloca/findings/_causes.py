@@ -150,7 +150,7 @@ def _units(fit: Fit) -> Finding | None:
 
 
 def _still(fit: Fit) -> Finding | None:
-    return None if fit.bursts is None else no_displacement(fit.bursts)
+    return None if fit.bursts is None else no_displacement(fit.bursts, fit.statistics.instrument)
 
 
 def _few_points(fit: Fit) -> Finding | None:

@@ -91,6 +91,8 @@ class Diagnostics:
         (d > k or d > 3).
     set_aside : str
         How many points were set aside as spikes, and where, in words; empty when none were.
+    noise : str
+        The measurement noise that was taken into account, in words; empty when none was.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
@@ -117,6 +119,7 @@ class Diagnostics:
     sampling_stretch: tuple[float, float] | None = None
     gap: Gap | None = None
     set_aside: str = ""
+    noise: str = ""
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -258,6 +261,8 @@ class Diagnostics:
             facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))
         if self.gap is not None:
             facts.append(("largest gap", str(self.gap)))
+        if self.noise:
+            facts.append(("noise", self.noise))
         if self.strays:
             facts.append(("left out", self.left_out()))
         if len(self.p_values):

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import sample_rows
+from pyloca.geometry import Noise, sample_rows
 from pyloca.thresholds import (
     FEW,
     NEIGHBORS,
@@ -27,16 +27,19 @@ __all__ = ["no_displacement"]
 Array = NDArray[np.float64]
 
 
-def no_displacement(bursts: Bursts) -> Finding | None:
+def no_displacement(bursts: Bursts, noise: Noise | None = None) -> Finding | None:
     """Check whether the points of a burst move towards its neighbours more than in any other direction.
 
     Bursts are displaced along the surface on which all means lie, so they are longer towards neighbouring means than
     across. The noise of a receiver at rest does not know where the neighbours are. Every sensor counts in units of its
-    own spread inside the burst, so that louder sensors are not mistaken for a direction.
+    own spread inside the burst, so that louder sensors are not mistaken for a direction; of its noise, if known, since
+    a sensor that alone sees a latent variable has a larger spread for this very reason.
 
     Parameters
     ----------
     bursts : Bursts
+    noise : Noise, optional
+        That of the instrument, in the units of the bursts.
 
     Returns
     -------
@@ -66,7 +69,8 @@ def no_displacement(bursts: Bursts) -> Finding | None:
         centred = block[:, :POINTS][:, :, varies]
         centred = centred - centred.mean(axis=1, keepdims=True)
         steps = means[near[rows]] - means[probe[rows]][:, None]  # (b, neighbours, D)
-        along[rows], rank[rows], spread[rows] = _look(centred, steps, inside)
+        level = None if noise is None else _levels(noise, block.mean(axis=1))[:, varies]
+        along[rows], rank[rows], spread[rows] = _look(centred, steps, inside, level)
     toward = float(np.median(along))
     still = STILL.passed(toward)
     if not (still and np.median(spread) > NOISE_RANK and np.median(rank) < THIN):
@@ -81,8 +85,14 @@ def no_displacement(bursts: Bursts) -> Finding | None:
     )
 
 
-def _look(centred: Array, steps: Array, inside: Array) -> tuple[Array, Array, Array]:
-    """Compare bursts (b, M, D), centred, with steps to their neighbours (b, n, D).
+def _levels(noise: Noise, means: Array) -> Array:
+    """Return the standard deviation of the noise of each sensor, (1 or b, D)."""
+    level = noise.at(means)
+    return np.asarray(np.sqrt(np.diagonal(level, axis1=1, axis2=2) if noise.full else level))
+
+
+def _look(centred: Array, steps: Array, inside: Array, level: Array | None) -> tuple[Array, Array, Array]:
+    """Compare bursts (b, M, D), centred, with steps to their neighbours (b, n, D); `level` is the noise, if known.
 
     Returns
     -------
@@ -97,7 +107,7 @@ def _look(centred: Array, steps: Array, inside: Array) -> tuple[Array, Array, Ar
     own = np.sqrt(np.square(centred).sum(axis=1) / freedom)  # (b, D)
     # A sensor that is silent here, such as a radio out of range, says nothing; one that is nearly so must not decide.
     heard = own > 64 * np.finfo(float).eps * np.maximum(inside, np.abs(steps).max(axis=1))
-    unit = np.where(heard, 1 / np.maximum(own, TOO_QUIET * inside), 0)
+    unit = np.where(heard, 1 / np.maximum(own if level is None else level, TOO_QUIET * inside), 0)
     n_heard = np.maximum(heard.sum(axis=1), 1)
     points, steps = centred * unit[:, None], steps * unit[:, None]
     lengths = np.linalg.norm(steps, axis=2, keepdims=True)

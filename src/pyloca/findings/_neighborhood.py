@@ -123,6 +123,8 @@ class Neighborhood:
         basis, _ = self.statistics.frames()
         products = np.einsum("ekd,eld->ekl", basis[self.graph.heads], basis[self.graph.tails])
         cosines = np.linalg.svd(products, compute_uv=False)[:, -1]
+        if self.statistics.tilts is None:
+            return np.asarray(cosines)
         tilted = self.statistics.tilts > TILTED  # whose angles tell of noise
         return np.where(tilted[self.graph.heads] | tilted[self.graph.tails], 1.0, cosines)
 

@@ -11,19 +11,15 @@ from scipy.sparse.csgraph import connected_components
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph, relative_lengths
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.thresholds import APART, BRIDGE, CURVE_NEIGHBORS, OFF_SURFACE, REACH
+from pyloca.thresholds import APART, BRIDGE, CURVE_NEIGHBORS, OFF_SURFACE, REACH, STEEP, TOO_FAR, TOO_SMALL, WITNESSES
 
 __all__ = ["find_apart"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-MOST = 2000  # bursts that are joined by a graph; others are compared with these
+JOINED = 2000  # bursts that are joined by a graph; others are compared with these
 SLAB = 1 << 18  # distances that are held at a time
-WITNESSES = 5  # nearest bursts that must all see a burst off their surface
-FAR = 2.0  # sizes of the data between a burst and all others that are too far, however sparse its place
-STEEP = 1.0  # off the tangents by so many times what lies along them
-SMALL = 0.05  # part of the size of its neighbours below which a burst is too small, or too flat, to be their like
 
 
 def find_apart(statistics: BurstStatistics, allowed: int) -> dict[int, str]:
@@ -76,7 +72,7 @@ class _Others:
     @classmethod
     def of(cls, statistics: BurstStatistics, allowed: int) -> _Others:
         n = len(statistics)
-        rows = sample_rows(n, MOST)
+        rows = sample_rows(n, JOINED)
         sample = statistics[rows]
         graph = mahalanobis_graph(sample, _neighbors(statistics))
         relative, reach = relative_lengths(graph)
@@ -90,7 +86,7 @@ class _Others:
         np.minimum.at(shortest, graph.tails, graph.lengths)
         basis, scale = sample[together].frames()
         doubtful = rows[~together]
-        if n > MOST:
+        if n > JOINED:
             out = np.setdiff1d(np.arange(n), rows)
             doubtful = np.sort(np.r_[doubtful, out[_far(statistics, out, sample[together], reach[together])]])
         kept = rows[together]
@@ -154,15 +150,15 @@ class _Seen:
             return ""
         near = np.argsort(self.theirs)[:REACH]
         part = np.sqrt(statistics.spectra[self.row]) / np.median(others.scale[near], axis=0)
-        if part[0] < SMALL:
+        if part[0] < TOO_SMALL:
             return f"is far smaller than its neighbours: {part[0]:.2g} of their size"
-        if part[-1] < SMALL:
+        if part[-1] < TOO_SMALL:
             return f"is nearly flat: its last direction is {part[-1]:.2g} of the size of its neighbours'"
         return ""
 
     def fault(self, statistics: BurstStatistics, others: _Others) -> str:
         """Say what is wrong with it if edges do join it to the others; "" if nothing is."""
-        if np.linalg.norm(others.means - statistics.means[self.row], axis=1).min() > FAR * others.size:
+        if np.linalg.norm(others.means - statistics.means[self.row], axis=1).min() > TOO_FAR * others.size:
             return self.words(others)
         if statistics.n_features > statistics.intrinsic_dim and all(
             self._off(statistics, others, int(j)) for j in np.argsort(self.theirs)[:WITNESSES]

@@ -29,6 +29,8 @@ class Local(NamedTuple):
         Points behind each covariance.
     total, noise : (b, k, k) array
         Covariance of the burst and of the noise in it, in the basis of the tangents: identity and 0 without noise.
+    tilts : (b,) array
+        Square of the angle by which noise tilts a tangent; 0 without noise.
     """
 
     means: Array
@@ -37,6 +39,7 @@ class Local(NamedTuple):
     counts: Array
     total: Array
     noise: Array
+    tilts: Array
 
     @classmethod
     def empty(cls, n: int, k: int, dim: int) -> Local:
@@ -51,7 +54,7 @@ class Local(NamedTuple):
         -------
         Local
         """
-        shapes = ((n, dim), (n, k, dim), (n,), (n,), (n, k, k), (n, k, k))
+        shapes = ((n, dim), (n, k, dim), (n,), (n,), (n, k, k), (n, k, k), (n,))
         return cls(*(np.empty(shape) for shape in shapes))
 
 
@@ -80,12 +83,14 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     """
     means = block.mean(axis=1)
     centred = block - means[:, None]
-    m, dim = centred.shape[1:]
+    m = centred.shape[1]
     counts = np.full(len(block), float(m))
     if whitener is not None:
-        rows, singular, rest = _leading(whitener.white(centred), k)
-        tangents, total, noise = split_noise(whitener, rows, singular)
-        return Local(means, tangents, _excess(whitener, rest, k, m, dim), counts, total, noise)
+        rows, singular, _ = _leading(whitener.white(centred), k)
+        tangents, total, noise = split_noise(whitener, rows, singular, counts)
+        trace = np.square(centred).sum(axis=(1, 2)) / (m - 1)
+        rest, tilts = _off_tangents(whitener, rows, singular, trace, m)
+        return Local(means, tangents, rest, counts, total, noise, tilts)
     rows, singular, rest = _leading(centred, k)
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
 
@@ -107,8 +112,8 @@ def nothing(block: Array, k: int) -> Local:
     return Local(block.mean(axis=1), np.zeros((n, k, dim)), np.zeros(n), np.full(n, float(m)), *_no_noise(n, k))
 
 
-def _no_noise(n: int, k: int) -> tuple[Array, Array]:
-    return np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k, k))
+def _no_noise(n: int, k: int) -> tuple[Array, Array, Array]:
+    return np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k, k)), np.zeros(n)
 
 
 def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:
@@ -122,8 +127,10 @@ def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:
     return rows[:, :k], singular, np.maximum(total - np.square(singular).sum(axis=1), 0)
 
 
-def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array, Array, Array]:
+def split_noise(whitener: Whitener, rows: Array, singular: Array, counts: Array) -> tuple[Array, Array, Array]:
     """Split bursts into signal and noise.
+
+    The leading directions of few points lean towards the noise off them, and gain 1/(M − 1) of its variance.
 
     Parameters
     ----------
@@ -132,6 +139,8 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
         Orthonormal directions in white coordinates along which the burst is uncorrelated.
     singular : (b, k) array
         Standard deviations along them.
+    counts : (b,) array
+        Points behind them.
 
     Returns
     -------
@@ -140,7 +149,10 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
     total, noise : (b, k, k) array
         As in `Local`.
     """
-    along = whitener.noise_along(rows) / (singular[:, :, None] * singular[:, None])  # in units of the burst
+    along = whitener.noise_along(rows)
+    lean = (whitener.noise_trace - np.trace(along, axis1=1, axis2=2)) / (counts - 1)
+    along = along + lean[:, None, None] * np.eye(rows.shape[1])
+    along /= singular[:, :, None] * singular[:, None]  # in units of the burst
     shares, axes = np.linalg.eigh(along)  # parts of the variance that are noise; (b, k), (b, k, k)
     left = np.maximum(1 - shares, LEAST_SIGNAL)
     raw = np.einsum("bkl,bkd->bld", axes, singular[:, :, None] * rows)
@@ -149,10 +161,18 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array) -> tuple[Array
     return lengths[:, :, None] * directions, total, noise
 
 
-def _excess(whitener: Whitener, rest: Array, k: int, m: int, dim: int) -> Array:
-    """Compute what is left off the tangents when the noise is gone, from traces in white coordinates, (b,)."""
-    if dim == k or m - 1 <= k:
-        return np.zeros(len(rest))
-    excess = np.maximum(rest / ((dim - k) * (1 - k / (m - 1))) - 1, 0)  # as a part of the noise and its floor
-    size = np.square(whitener.factor).reshape(len(whitener.factor), -1).sum(axis=1) / dim
-    return np.asarray(excess * size * (dim - k))
+def _off_tangents(whitener: Whitener, rows: Array, singular: Array, trace: Array, m: int) -> tuple[Array, Array]:
+    """Compute what is left off the tangents when the noise is gone, and how far noise tilts them: (b,) each.
+
+    `rows` (b, k, D) and `singular` (b, k) are in white coordinates, `trace` (b,) is that of the covariance of the data.
+    """
+    k, dim = rows.shape[1:]
+    lengths = np.square(whitener.back(rows)).sum(axis=2)  # (b, k), of the directions in the data
+    noise = whitener.noise if whitener.noise.ndim == 2 else np.diagonal(whitener.noise, axis1=1, axis2=2)
+    along = np.diagonal(whitener.noise_along(rows), axis1=1, axis2=2)
+    off_noise = np.maximum(noise.sum(axis=1) - (along * lengths).sum(axis=1), 0) * max(1 - k / (m - 1), 0)
+    rest = trace - (np.square(singular) * lengths).sum(axis=1)
+    left = np.maximum(1 - along / np.square(singular), LEAST_SIGNAL)
+    shortest = (np.square(left * singular) * lengths).min(axis=1)  # tangent, and once more what noise leaves of it
+    # The noise itself is known to a tenth at best.
+    return np.maximum(rest - 1.1 * off_noise, 0), off_noise / ((m - 1) * shortest) if dim > k else np.zeros(len(rest))

@@ -158,6 +158,14 @@ class Whitener:
             np.einsum("bmd,bed->bme", rows, np.broadcast_to(self.factor, (len(rows), *self.factor.shape[1:])))
         )
 
+    @property
+    def noise_trace(self) -> Array:
+        """Trace of the noise covariance in white coordinates, (1 or b,)."""
+        if self.factor.ndim == 2:
+            return np.asarray((self.noise / np.square(self.factor)).sum(axis=1))
+        half = np.linalg.solve(self.factor, self.noise)  # L⁻¹ S
+        return np.asarray(np.trace(np.linalg.solve(self.factor, half.transpose(0, 2, 1)), axis1=1, axis2=2))
+
     def noise_along(self, rows: Array) -> Array:
         """Return the covariance (b, k, k) of the noise along directions (b, k, D) of white coordinates."""
         if self.factor.ndim == 2:
@@ -194,6 +202,13 @@ def as_noise(value: Any, n: int, n_features: int, feature_names: Sequence[str] |
     ------
     ValueError
         If the shape is none of these, or the values are not those of a noise.
+
+    Examples
+    --------
+    >>> as_noise(0.1, n=5, n_features=2).levels.round(4).tolist()
+    [[0.01, 0.01]]
+    >>> as_noise([[0.01, 0.005], [0.005, 0.02]], n=5, n_features=2).full
+    True
     """
     if isinstance(value, (str, bool)) or value is None:
         raise ValueError(f"measurement_noise must be {FORMS}; got {value!r}.")

@@ -8,8 +8,8 @@ say it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,21 +22,27 @@ from pyloca.geometry._noise import FLOOR, Noise, as_noise
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra
-from pyloca.thresholds import CURVED_GROWTH, POINTS, PROBE
+from pyloca.thresholds import (
+    ABOVE_NOISE,
+    CORRELATED,
+    CURVED_GROWTH,
+    MAY_BE_CURVATURE,
+    NOISE_ERROR,
+    NOISE_FREEDOM,
+    POINTS,
+    PROBE,
+    UNEVEN_ERRORS,
+)
 
-__all__ = ["inside_variance", "noise_and_k"]
+__all__ = ["given_noise", "inside_variance", "noise_and_k"]
 
 Array = NDArray[np.float64]
 
 BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of EM: it ends when no variance changes by more than this part
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
-CORRELATED = 0.15  # correlation of white residuals that independent noise cannot have
-ERROR = 0.1  # largest relative error of a tangent's variance that an estimate of the noise may cause
-ENOUGH = 200.0  # degrees of freedom per sensor behind a local noise level: 10 % error
-ABOVE = 1.2  # a direction of a burst stands out of the noise when it is this many times the largest of noise alone
+SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
-UNEVEN_ERRORS = 4.0  # standard errors by which noise levels must differ from place to place to be taken as such
 
 
 def noise_and_k(
@@ -54,14 +60,41 @@ def noise_and_k(
         noise = _from_static(Bursts(static), bursts)
     elif isinstance(measurement_noise, str) and measurement_noise == "estimate":
         return _estimate(bursts, intrinsic_dim, max_dim)
-    elif measurement_noise is None:
-        noise = None
-    elif isinstance(measurement_noise, Noise):
-        noise = measurement_noise
     else:
-        noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
-        noise = noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
-    return noise, _choose_k(bursts, intrinsic_dim, max_dim, noise)
+        noise = given_noise(bursts, measurement_noise)
+    try:
+        return noise, _choose_k(bursts, intrinsic_dim, max_dim, noise)
+    except BurstError as error:
+        words = _words(bursts, max_dim) if noise is None else ""
+        if words:
+            raise BurstError(words) from error
+        raise
+
+
+def _words(bursts: Bursts, max_dim: int | None) -> str:
+    """Say that noise hides k, if there is noise that does; else ""."""
+    try:
+        noise, k = _estimate(bursts, None, max_dim)
+    except BurstError:
+        return ""
+    level = noise.levels.mean(axis=0)
+    deviations = np.sqrt(level if level.ndim == 1 else np.diag(level))
+    loudest = [j for j in np.argsort(-deviations)[:5].tolist() if deviations[j] > 0]
+    loud = ", ".join(f"{bursts.feature_label(j)}: {deviations[j]:.2g}" for j in loudest)
+    return (
+        f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their "
+        "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
+        "static=…, bursts taken while nothing was perturbed."
+    )
+
+
+def given_noise(bursts: Bursts, measurement_noise: Any) -> Any:
+    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone."""
+    asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
+    if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
+        return measurement_noise
+    noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
+    return noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
 
 
 def inside_variance(bursts: Bursts) -> Array:
@@ -97,9 +130,8 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     """Count the directions that stand out of noise of variance 1 and are not curvature."""
     dim, level = spectra.n_features, np.median(spectra.values, axis=0)
     before = np.arange(len(level))
-    # Marchenko and Pastur: the largest eigenvalue of noise in the directions that are left
-    edge = np.square(1 + np.sqrt((dim - before) / (np.median(spectra.counts) - 1)))
-    hidden = level < ABOVE * edge
+    edge = np.array([_largest_of_noise(dim - int(b), int(np.median(spectra.counts)) - 1) for b in before])
+    hidden = level < ABOVE_NOISE * edge
     hidden[1:] |= spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before[1:]
     k = int(np.argmax(hidden)) if hidden.any() else len(level)
     if k == 0:
@@ -115,6 +147,15 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
             "larger than was given, pass measurement_noise='estimate' or static bursts."
         )
     return k
+
+
+@cache
+def _largest_of_noise(dim: int, freedom: int) -> float:
+    """Compute the median of the largest eigenvalue of pure noise of variance 1."""
+    if dim * freedom > SIMULATED:  # Marchenko and Pastur
+        return float(np.square(1 + np.sqrt(dim / freedom)))
+    draws = np.random.RandomState(0).standard_normal((200, freedom, dim))
+    return float(np.median(np.square(np.linalg.svd(draws, compute_uv=False)[:, 0]))) / freedom
 
 
 def _means(bursts: Bursts) -> Array:
@@ -151,11 +192,11 @@ def _from_static(static: Bursts, bursts: Bursts) -> Noise:
         if scatter is not None:
             scatter += np.einsum("bmd,bme->de", centred, centred)
     level = variances.sum(axis=0) / freedom
-    base = level if scatter is None else scatter / freedom
-    dof = (static.counts - 1).astype(np.float64)
-    ratios = variances / np.where(level > 0, level, 1)
-    behind = np.tile(dof[:, None], (1, dim))
-    size = _growth(means, ratios.sum(axis=1, keepdims=True), dim * dof[:, None])
+    noisy = level > FLOOR * FLOOR * inside_variance(bursts)  # the others have rounding errors only
+    base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
+    behind = np.tile((static.counts - 1)[:, None], (1, dim)) * noisy.astype(np.float64)
+    ratios = np.where(noisy, variances / np.where(noisy, level, 1), 0)
+    size = _growth(means, ratios.sum(axis=1, keepdims=True), behind.sum(axis=1, keepdims=True))
     ratios = ratios if size is None else ratios / size
     return _placed(base, means, np.ones((1, 1)) if size is None else size, _growth(means, ratios, behind))
 
@@ -219,7 +260,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             break
         for k in wanted:
             split, noise = _follow(sample, k, floor, full=full)
-            if split.error > ERROR:
+            if split.error > NOISE_ERROR:
                 why = (
                     f"the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (it "
                     f"would change their variance by {split.error:.0%})"
@@ -275,8 +316,7 @@ def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
         if change < SETTLED:
             break
     noise = covariance if full else np.diag(covariance)
-    # A sensor at the floor has no noise that could be told from curvature.
-    silent = np.diag(covariance) < 2 * floor
+    silent = np.diag(covariance) < MAY_BE_CURVATURE * floor / FLOOR
     noise = np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise)
     error = _error(tangents, weight / max(n, 1), n, full=full, noisy=~silent)
     noisy = white[~silent][:, ~silent]
@@ -338,15 +378,16 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     `squares` (n, c) are sums of squares in units of the noise, `freedom` (n, c) their degrees of freedom.
     """
     n = len(means)
-    typical = max(float(np.median(freedom.mean(axis=0))), 1e-12)
-    neighbors = int(np.ceil(ENOUGH / typical))
+    typical = max(float(freedom.mean(axis=0).max()), 1e-12)
+    neighbors = int(np.ceil(NOISE_FREEDOM / typical))
     if n < max(4 * neighbors, 20):
         return None
     unit = _unit(means)
     near = cKDTree(means / unit).query(means / unit, neighbors)[1].reshape(n, neighbors)
     behind = np.maximum(freedom[near].sum(axis=1), 1e-12)
     local = squares[near].sum(axis=1) / behind
-    local /= np.average(local, weights=behind, axis=0)
+    mean = np.average(local, weights=behind, axis=0)
+    local = np.where(mean > 0, local / np.where(mean > 0, mean, 1), 1)
     # Neighbours agree with each other more than chance would have it; a little unevenness does no harm.
     errors = np.sqrt(2 / behind)
     uneven = np.sqrt(np.mean(np.square((local - 1) / errors), axis=0)) > UNEVEN_ERRORS
@@ -365,11 +406,3 @@ def _placed(base: Array, means: Array, size: Array, sensors: Array | None) -> No
 def _unit(means: Array) -> Array:
     spread = means.std(axis=0)
     return np.where(spread > 0, spread, 1.0)
-
-
-def sensors_with_noise(noise: Noise, names: Sequence[str]) -> str:
-    """List the sensors that have noise, with standard deviations, loudest first."""
-    level = noise.levels.mean(axis=0)
-    std = np.sqrt(np.diag(level) if level.ndim == 2 else level)
-    order = [int(i) for i in np.argsort(-std) if std[i] > 0]
-    return ", ".join(f"{names[i]} {std[i]:.2g}" for i in order[:6]) + (" …" if len(order) > 6 else "")

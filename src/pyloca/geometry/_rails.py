@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
+from pyloca.thresholds import PILED
 
 __all__ = ["Rails"]
-
-PILED = 0.1  # part of a burst's points, and at least two, at one reading: continuous readings never repeat
 
 
 class Rails:

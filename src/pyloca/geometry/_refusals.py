@@ -22,6 +22,7 @@ __all__ = [
     "may_be_left_out",
     "refuse_bad_values",
     "refuse_few",
+    "refuse_missing",
     "refuse_options",
     "refuse_short",
 ]
@@ -55,7 +56,7 @@ def refuse_short(bursts: Bursts, k: int, max_strays: float = 0.0) -> None:
         )
 
 
-def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, measurement_noise: Any) -> None:
+def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, noise: Any, static: Any) -> None:
     """Refuse options that contradict known perturbations."""
     k = check_k(int(bursts.perturbed_dim or 0), bursts.n_features)
     if intrinsic_dim is not None and intrinsic_dim != k:
@@ -66,10 +67,11 @@ def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | Non
         raise BurstError(
             f"n_components = {max_dim} cannot hold perturbations in k = {k} directions; use n_components={k} or more."
         )
-    if measurement_noise is not None:
+    if noise is not None or static is not None:
         raise ValueError(
-            "measurement_noise is subtracted from covariances, and bursts with known perturbations have none: their "
-            "regression averages the noise. Leave it out, or pass bursts.without_perturbations()."
+            "measurement noise, given or from static bursts, is subtracted from covariances, and bursts with known "
+            "perturbations have none: their regression averages the noise. Leave it out, or pass "
+            "bursts.without_perturbations()."
         )
 
 
@@ -91,13 +93,19 @@ def refuse_bad_values(bursts: Bursts, rows: NDArray[np.int64], block: NDArray[np
     bad = np.argwhere(~(np.abs(block) <= LARGEST))  # nan is not
     if not len(bad):
         return
-    if not np.isfinite(block).all():
-        raise BurstError(f"the bursts have {count_missing(bursts).refusal}")
+    refuse_missing(bursts)
     b, point, feature = bad[0]
     raise BurstError(
         f"{bursts.name_of(int(rows[b]))} has {block[b, point, feature]} at point {point}, "
         f"{bursts.feature_label(int(feature))}. Measure in a larger unit: squares would overflow."
     )
+
+
+def refuse_missing(bursts: Bursts) -> None:
+    """Refuse values that are not finite, all bursts at once."""
+    missing = count_missing(bursts)
+    if missing:
+        raise BurstError(f"the bursts have {missing.refusal}") from None
 
 
 def labels_of(

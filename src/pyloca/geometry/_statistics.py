@@ -13,7 +13,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._local import Local, look, nothing, split_noise
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
-from pyloca.geometry._noise_estimate import inside_variance, noise_and_k
+from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
 from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
     allowed_strays,
@@ -24,6 +24,7 @@ from pyloca.geometry._refusals import (
     may_be_left_out,
     refuse_bad_values,
     refuse_few,
+    refuse_missing,
     refuse_options,
     refuse_short,
 )
@@ -35,7 +36,7 @@ from pyloca.thresholds import MIN_BURSTS
 __all__ = ["BurstStatistics", "burst_means"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "ids", "marks", "set_aside")
+_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class BurstStatistics:
     total, noise : (N, k, k) array, optional
         E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
         is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
+    tilts : (N,) array, optional
+        Square of the angle by which noise tilts a tangent.
     instrument : Noise or None
         The measurement noise that was taken into account.
     ids : (N,) array
@@ -86,6 +89,7 @@ class BurstStatistics:
     residuals: NDArray[np.float64]
     total: NDArray[np.float64] | None = None
     noise: NDArray[np.float64] | None = None
+    tilts: NDArray[np.float64] | None = None
     instrument: Noise | None = None
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
@@ -156,7 +160,7 @@ class BurstStatistics:
         refuse_few(len(bursts), min_bursts)
         labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
         if bursts.perturbed_dim is not None:
-            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise)
+            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
             out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
             out._refuse_flat_bursts(max_strays)
@@ -164,9 +168,14 @@ class BurstStatistics:
         bursts = without_spikes(bursts)
         refuse_short(bursts, 1, max_strays)
         typical = well_kept(_long(bursts, max_strays))
-        noise, k = noise_and_k(typical, measurement_noise, static, intrinsic_dim, max_dim)
+        try:
+            given = given_noise(bursts, measurement_noise)
+            noise, k = noise_and_k(typical, given, static, intrinsic_dim, max_dim)
+            floor = None if noise is None else FLOOR * inside_variance(bursts)
+        except BurstError:
+            refuse_missing(bursts)  # only a sample was read; say what all bursts lack
+            raise
         refuse_short(bursts, k, max_strays)
-        floor = None if noise is None else FLOOR * inside_variance(bursts)
         seen = Local.empty(len(bursts), k, bursts.n_features)
         rails = Rails(bursts) if max_strays > 0 else None
         for rows, block in bursts.blocks():
@@ -187,6 +196,7 @@ class BurstStatistics:
             seen.residuals,
             total=None if noise is None else seen.total,
             noise=None if noise is None else seen.noise,
+            tilts=None if noise is None else seen.tilts,
             instrument=noise,
             set_aside=bursts.set_aside,
             **labels,
@@ -503,7 +513,7 @@ class BurstStatistics:
         level = noise.at(self.means)
         flat = Whitener(np.ones((1, dim)) if level.ndim == 2 else np.eye(dim)[None], level)
         basis, lengths = self.frames()
-        tangents, total, part = split_noise(flat, basis, lengths)
+        tangents, total, part = split_noise(flat, basis, lengths, self.counts)
         size = (level if level.ndim == 2 else np.diagonal(level, axis1=1, axis2=2)).mean(axis=1)
         rest = np.maximum(self.residuals - size * (dim - k), 0)
         out = replace(self, tangents=tangents, residuals=rest, total=total, noise=part, instrument=noise)
@@ -520,14 +530,6 @@ class BurstStatistics:
             return self.counts
         k, trace = self.intrinsic_dim, np.trace(self.total, axis1=1, axis2=2)
         return 1 + (self.counts - 1) * k * (k + 1) / (np.square(self.total).sum(axis=(1, 2)) + np.square(trace))
-
-    @property
-    def tilts(self) -> NDArray[np.float64]:
-        """Square of the angle by which noise tilts the last tangent of each burst, (N,): (D − k) / (M_i − 1) · R_i."""
-        if self.noise is None:
-            return np.zeros(len(self))
-        freedom = np.maximum(self.counts - 1, 1)
-        return (self.n_features - self.intrinsic_dim) / freedom * np.linalg.eigvalsh(self.noise)[:, -1]
 
     @property
     def noise_shares(self) -> NDArray[np.float64]:
@@ -570,7 +572,8 @@ class BurstStatistics:
         spectra, k = self.spectra, self.intrinsic_dim
         # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
         rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        short = self.counts <= k
+        # Counts of regressions are what their error is worth, and may be small; only a short burst has no tangents.
+        short = (self.counts <= k) & (spectra[:, 0] == 0)
         same = ~short & (spectra[:, 0] <= rounding)
         flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
         return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)

@@ -115,11 +115,12 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
         else f"No check found a fault: bursts are {low:.3f} to {high:.3f} times as long as they should be (5 % to 95 % "
         f"of all directions){_sampling_words(found.diagnostics)}."
     )
+    noise = f" Measurement noise {found.diagnostics.noise}." if found.diagnostics.noise else ""
     aside = f" Set aside: {found.diagnostics.set_aside}." if found.diagnostics.set_aside else ""
     out = f" {plural(len(found.strays), 'burst')} of {len(found.Z) + len(found.strays):,} left out: see below."
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{aside}{out * bool(found.strays)}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{noise}{aside}{out * bool(found.strays)}"
     )
 
 
