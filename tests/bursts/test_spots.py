@@ -6,7 +6,7 @@ import pytest
 from pyloca.bursts import Bursts, from_image, open_bursts, save_bursts
 from pyloca.bursts._pen import covariances, pixel_worth
 from pyloca.errors import BurstError, TrustWarning
-from pyloca.geometry import BurstStatistics
+from pyloca.geometry import BurstStatistics, without_spikes
 
 
 def ellipse(a, b, random, fat=0.0):
@@ -82,3 +82,10 @@ def test_a_pen_that_cannot_be_told_or_corrected():
     flat = np.where((x % 20 - 10) ** 2 + (y % 20 - 10) ** 2 < 16, 0.0, 1.0)
     with pytest.raises(BurstError, match="cannot be told"):
         from_image(flat, 0.5, dilation="estimate")
+
+
+def test_points_that_are_not_samples_are_not_searched_for_spikes():
+    points = np.random.RandomState(0).standard_normal((200, 20, 2))
+    points[::10, 3] += 100.0
+    assert without_spikes(Bursts(points)).set_aside.sum() == 20
+    assert without_spikes(Bursts(points, effective_counts=np.full(200, 50.0))).set_aside.sum() == 0
