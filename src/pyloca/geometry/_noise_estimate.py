@@ -311,6 +311,11 @@ def _error(
         information = np.square(off).mean(axis=0)
         along = np.square(last)
     values, vectors = np.linalg.eigh(information)
+    # Tangents also turn because they are estimated, which says nothing about the noise.
+    k, size, points = leading.shape[1], np.square(lengths[:, -1]), freedom + leading.shape[1]
+    tilt = np.minimum((dim - k) * size / (points * np.square(np.maximum(size - 1, 1e-3))), 1)
+    chance = float(np.square(np.median(tilt))) * (1 + 2 / (dim - k))
+    values = np.where(values > 2 * chance, values - chance, 0)
     spread = np.square(along @ vectors) / np.maximum(values, 1e-12)
     errors = np.sqrt(2 * spread.sum(axis=1) / (freedom * n))
     share = np.minimum(np.square(last * noisy).sum(axis=1) / np.square(lengths[:, -1]), 0.9)
