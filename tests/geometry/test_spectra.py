@@ -178,7 +178,7 @@ def test_noise_of_the_shortest_bursts_cannot_be_seen():
 
 @pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf, "guess"])
 def test_bad_noise_is_refused(noise):
-    with pytest.raises(ValueError, match="measurement_noise (must be|has values that are not finite)"):
+    with pytest.raises(ValueError, match=r"measurement_noise (must be|has values that are not finite)"):
         BurstStatistics.from_bursts(curved_bursts(), 2, measurement_noise=noise)
 
 
