@@ -567,7 +567,7 @@ class BurstStatistics:
         spectra, k = self.spectra, self.intrinsic_dim
         # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
         rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        short = self.counts <= k
+        short = (self.counts <= k) & (spectra[:, 0] == 0)  # the counts of a regression are not points
         same = ~short & (spectra[:, 0] <= rounding)
         flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
         return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)
