@@ -289,6 +289,19 @@ def test_noise_cannot_be_estimated_when_tangents_do_not_turn(std):
         BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
 
 
+def test_noise_of_sensors_that_carry_all_the_signal_cannot_be_estimated():
+    """Their signal is not seen by any other sensor, so it could as well be noise of their own."""
+    X = np.random.RandomState(0).uniform(size=(80, 1, 2)) + 0.01 * np.random.RandomState(1).standard_normal(
+        (80, 100, 2)
+    )
+    bursts = np.concatenate([X, np.zeros((80, 100, 8))], axis=2)
+    noisy = bursts + noise_like(bursts, 0.005 * np.eye(10))
+    with pytest.raises(BurstError, match="cannot be estimated"):
+        BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
+    known = BurstStatistics.from_bursts(noisy, 2, measurement_noise=0.005)
+    np.testing.assert_allclose(known.spectra.mean(axis=1).mean(), 1e-4, rtol=0.05)
+
+
 def test_noise_cannot_be_estimated_when_nothing_is_off_the_tangents():
     _, bursts = planar_bursts(k=2, dim=2)
     with pytest.raises(BurstError, match="D = 2 directions with k = 2 tangents leave nothing off the tangents"):
