@@ -16,17 +16,17 @@ SEEDS = st.integers(0, 10_000)
 STD = np.array([0.004, 0.008, 0.002, 0.006, 0.003, 0.005])  # of six sensors
 
 
-def smooth_bursts(seed=0, n=300, m=40, dim=6, k=2, std=0.03):
+def smooth_bursts(seed=0, n=300, m=40, dim=6, k=2, std=0.02, width=3.0):
     """Bursts (n, m, dim) of a smooth map whose tangents turn, without noise."""
     random = np.random.RandomState(seed)
     f = smooth_map(k, dim, random)
-    X = random.uniform(size=(n, 1, k)) + std * random.standard_normal((n, m, k))
+    X = width * random.uniform(size=(n, 1, k)) + std * random.standard_normal((n, m, k))
     return f(X.reshape(-1, k)).reshape(n, m, dim)
 
 
 def covariance(dim=6, seed=0):
     """Noise covariance that is correlated between sensors."""
-    root = np.diag(STD[:dim]) @ (np.eye(dim) + 0.5 * np.random.RandomState(seed).standard_normal((dim, dim)))
+    root = np.diag(STD[:dim]) @ (np.eye(dim) + 0.25 * np.random.RandomState(seed).standard_normal((dim, dim)))
     return root @ root.T
 
 
@@ -202,13 +202,25 @@ def test_noise_per_burst_stays_with_its_burst_when_spikes_are_set_aside():
     np.testing.assert_allclose(statistics.instrument.at(statistics.means), std**2)
 
 
-def test_bursts_that_are_all_noise_are_refused():
-    bursts = smooth_bursts(std=1e-4)
-    noisy = bursts + noise_like(bursts, 0.1 * np.eye(6))
-    with pytest.raises(BurstError, match=r"the measurement noise is .* of the variance of a typical burst"):
-        BurstStatistics.from_bursts(noisy, 2, measurement_noise=0.1)
-    with pytest.raises(BurstError, match="measurement noise hides the bursts"):
-        BurstStatistics.from_bursts(noisy, measurement_noise=0.1)
+@pytest.mark.parametrize(("m", "dim", "k"), [(40, 6, 2), (6, 17, 2), (20, 50, 3), (10, 2, 2), (300, 4, 1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_bursts_of_noise_alone_are_refused(m, dim, k, seed):
+    """Also when they have few points, whose leading directions stand out of the noise by chance."""
+    noise = 0.1 * np.random.RandomState(seed).standard_normal((200, m, dim))
+    with pytest.raises(BurstError, match=r"the measurement noise is \d+% of the variance of a typical burst along one"):
+        BurstStatistics.from_bursts(noise, k, measurement_noise=0.1)
+    if k < dim and m > 6:
+        with pytest.raises(BurstError, match="measurement noise hides the bursts"):
+            BurstStatistics.from_bursts(noise, measurement_noise=0.1)
+
+
+@pytest.mark.parametrize(("m", "dim", "k"), [(40, 6, 2), (6, 17, 2), (20, 50, 3), (10, 2, 2), (300, 4, 1)])
+def test_bursts_a_few_times_larger_than_the_noise_are_not_refused(m, dim, k):
+    random = np.random.RandomState(0)
+    noisy = random.standard_normal((200, m, dim))
+    noisy[:, :, :k] += 3 * random.standard_normal((200, m, k))
+    statistics = BurstStatistics.from_bursts(noisy, k, measurement_noise=1.0)
+    assert np.median(statistics.noise_shares) < 0.8
 
 
 # -- effective counts -------------------------------------------------------------------------------------------
@@ -266,14 +278,28 @@ def test_correlated_noise_is_estimated(seed):
     np.testing.assert_allclose(found / np.outer(size, size), truth / np.outer(size, size), atol=0.15)
 
 
-def test_noise_cannot_be_estimated_when_tangents_do_not_turn():
+@pytest.mark.parametrize("std", [0.02, 0.1])
+def test_noise_cannot_be_estimated_when_tangents_do_not_turn(std):
     """Correlated noise along tangents that are the same everywhere is signal to any method."""
-    _, bursts = planar_bursts(n=300, m=40, k=2, dim=6, std=0.02)
-    noisy = bursts + noise_like(bursts, np.linalg.cholesky(4 * covariance()))
+    _, bursts = planar_bursts(n=300, m=40, k=2, dim=6, std=std)
+    noisy = bursts + noise_like(bursts, np.linalg.cholesky(covariance()))
     with pytest.raises(
-        BurstError, match=r"measurement_noise cannot be estimated: .* Pass it as an array, or take static"
+        BurstError, match=r"cannot be estimated: the tangents hardly turn .*Pass it as an array, or take"
     ):
         BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
+
+
+def test_noise_of_sensors_that_carry_all_the_signal_cannot_be_estimated():
+    """Their signal is not seen by any other sensor, so it could as well be noise of their own."""
+    X = np.random.RandomState(0).uniform(size=(80, 1, 2)) + 0.01 * np.random.RandomState(1).standard_normal(
+        (80, 100, 2)
+    )
+    bursts = np.concatenate([X, np.zeros((80, 100, 8))], axis=2)
+    noisy = bursts + noise_like(bursts, 0.005 * np.eye(10))
+    with pytest.raises(BurstError, match="cannot be estimated"):
+        BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
+    known = BurstStatistics.from_bursts(noisy, 2, measurement_noise=0.005)
+    np.testing.assert_allclose(known.spectra.mean(axis=1).mean(), 1e-4, rtol=0.05)
 
 
 def test_noise_cannot_be_estimated_when_nothing_is_off_the_tangents():

@@ -122,3 +122,17 @@ def test_a_fit_cleans_new_bursts_by_its_rule(tmp_path) -> None:
     np.testing.assert_array_equal(again.transform(points), model.embedding_)
     assert again.set_aside_.sum() == model.set_aside_.sum() > 0
     assert "as spikes" in str(again.diagnostics_)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e160])
+@pytest.mark.parametrize("part", [0.001, 0.3, 1.0])
+@pytest.mark.parametrize("shape", [(50, 20, 3), (50, 60, 3), (12, 2, 40)], ids=str)
+def test_values_that_cannot_be_used_are_refused_by_name_and_are_no_spikes(value, part, shape):
+    random = np.random.RandomState(0)
+    bursts = random.standard_normal(shape)
+    bursts[random.uniform(size=shape) < part] = value
+    bursts[7, 1, 1] = value
+    find_spikes(Bursts(bursts))
+    message = r"without a finite number .*burst" if abs(value) > 1e301 or value != value else "squares would overflow"
+    with pytest.raises(BurstError, match=message):
+        BurstStatistics.from_bursts(bursts, 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
 from scipy.spatial import cKDTree
 
 from pyloca.errors import BurstError
@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 # A sensor without noise is not infinitely precise: its bursts bend. This part of the variance inside bursts is added to
 # the noise where coordinates are chosen; it is not subtracted.
 FLOOR = 1e-4
+
+# Bursts are refused when their noise share is this part of that of noise alone, or of 1.
+HIDDEN, DRAWS = 0.9, 51
 
 FORMS = 'None, "estimate", a number ≥ 0, standard deviations (D,) or (N, D), or covariances (D, D) or (N, D, D)'
 
@@ -250,12 +253,37 @@ def _refuse_no_covariance(levels: Array) -> None:
             )
 
 
-def refuse_hidden(shares: Array, k: int) -> None:
-    """Refuse bursts that are nearly all noise along a tangent; `shares` (N,) are the largest noise shares."""
+def refuse_hidden(shares: Array, k: int, n_features: int, count: float) -> None:
+    """Refuse bursts that are nearly all noise along a tangent; `shares` (N,) are the largest noise shares.
+
+    The leading directions of few points of noise alone have more than the variance of the noise: `count` is how many
+    points a typical burst has.
+    """
     typical = float(np.median(shares))
-    if typical > 0.9:
+    if typical > HIDDEN * min(1.0, _share_of_noise_alone(k, n_features, count)):
         raise BurstError(
-            f"the measurement noise is {typical:.0%} of the variance of a typical burst along one of its k = {k} "
-            "tangents: nothing is left to learn from. Take larger bursts, average several readings, or lower "
-            "intrinsic_dim; if the noise was given, check its unit."
+            f"the measurement noise is {min(typical, 1):.0%} of the variance of a typical burst along one of its "
+            f"k = {k} tangents, as in noise alone: nothing is left to learn from. Take larger bursts, average several "
+            "readings, or lower intrinsic_dim; if the noise was given, check its unit."
         )
+
+
+def _share_of_noise_alone(k: int, dim: int, count: float) -> float:
+    """Compute the noise share (median) along the k-th direction of bursts of white noise, which `_local` would find."""
+    if not np.isfinite(count):
+        return 1.0
+    freedom, random = int(count) - 1, np.random.RandomState(0)
+    small, large = min(dim, freedom), max(dim, freedom)
+    if small < k:
+        return 1.0
+    # Eigenvalues of Wishart matrices are those of a random tridiagonal matrix (Dumitriu and Edelman)
+    found = []
+    for _ in range(DRAWS):
+        diagonal = random.chisquare(large - np.arange(small))
+        below = random.chisquare(np.arange(small - 1, 0, -1)) if small > 1 else np.zeros(0)
+        main = diagonal + np.append(0, below)
+        found.append(
+            eigvalsh_tridiagonal(main, np.sqrt(diagonal[:-1] * below), select="i", select_range=(small - k,) * 2)
+        )
+    lean = 1 + (dim - k) / freedom  # as in `split_noise`
+    return float(lean * freedom / np.median(found))

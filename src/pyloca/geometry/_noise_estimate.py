@@ -261,9 +261,10 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
         for k in wanted:
             split, noise = _follow(sample, k, floor, full=full)
             if split.error > NOISE_ERROR:
+                amount = f"{split.error:.0%}" if split.error < 1 else "100% or more"
                 why = (
-                    f"the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (it "
-                    f"would change their variance by {split.error:.0%})"
+                    "the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (an "
+                    f"error of it could change their variance by {amount})"
                 )
                 continue
             if not full and split.correlation > CORRELATED and dim <= MOST_SENSORS:
@@ -272,7 +273,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
                 return noise, int(k)
     raise BurstError(
         f"measurement_noise cannot be estimated: {why}. Pass it as an array, or take static bursts while nothing is "
-        "perturbed and pass static=…; if k is known, pass intrinsic_dim."
+        f"perturbed and pass static=…{'' if given else '; if k is known, pass intrinsic_dim'}."
     )
 
 
@@ -347,6 +348,13 @@ def _error(
         information = np.square(off).mean(axis=0)
         along = np.square(last)
     values, vectors = np.linalg.eigh(information)
+    # Tangents also turn because they are estimated, which says nothing about the noise.
+    k, size, points = leading.shape[1], np.square(lengths[:, -1]), freedom + leading.shape[1]
+    if np.median(size) < ABOVE * np.square(1 + np.sqrt((dim - k + 1) / points)):
+        return np.inf  # the signal was taken for noise, so that tangents are those of noise alone
+    tilt = np.minimum((dim - k) * size / (points * np.square(np.maximum(size - 1, 1e-3))), 1)
+    chance = float(np.square(np.median(tilt))) * (1 + 2 / (dim - k))
+    values = np.where(values > 2 * chance, values - chance, 0)
     spread = np.square(along @ vectors) / np.maximum(values, 1e-12)
     errors = np.sqrt(2 * spread.sum(axis=1) / (freedom * n))
     share = np.minimum(np.square(last * noisy).sum(axis=1) / np.square(lengths[:, -1]), 0.9)

@@ -73,6 +73,7 @@ class SpikeRule:
     scale: Array | None = None
     least_size: float = 0.0
 
+    @np.errstate(over="ignore", invalid="ignore")  # as in `find_spikes`
     def clean(self, bursts: Bursts) -> Bursts:
         """Set spikes aside.
 
@@ -96,6 +97,7 @@ class SpikeRule:
         return bursts.set_points_aside(*(np.concatenate(part) for part in zip(*chosen, strict=True)))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values that are refused elsewhere, by the name of their burst
 def find_spikes(bursts: Bursts) -> SpikeRule | None:
     """Look for spikes in a sample of the bursts.
 
@@ -124,6 +126,8 @@ def find_spikes(bursts: Bursts) -> SpikeRule | None:
     numbers = max(1, int(np.median(bursts.counts)) * bursts.n_features)
     sample = bursts[sample_rows(len(bursts), max(AT_LEAST, LOOKED_AT // numbers))]
     scale = _robust_scale(sample)
+    if scale is not None and not np.isfinite(scale).all():
+        return None  # the values are too large to be used
     sample = sample if scale is None else sample.scaled(scale)
     steepness = _steepness(sample.counts)
     distance = _flat_from(_far(sample, 0.0), steepness)

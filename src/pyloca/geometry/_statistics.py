@@ -541,7 +541,7 @@ class BurstStatistics:
 
     def _refuse_hidden_bursts(self) -> None:
         if self.noise is not None:
-            refuse_hidden(self.noise_shares, self.intrinsic_dim)
+            refuse_hidden(self.noise_shares, self.intrinsic_dim, self.n_features, float(np.median(self.counts)))
 
     def unusable(self) -> dict[int, str]:
         """Find the bursts that have fewer than k tangents.
