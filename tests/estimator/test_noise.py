@@ -162,6 +162,6 @@ def test_signal_that_cannot_be_told_from_noise_is_not_taken_for_it():
     points = np.concatenate([X[:, None] + SIGMA * random.standard_normal((N, M, 2)), np.zeros((N, M, 4))], axis=2)
     points += 0.5 * SIGMA * random.standard_normal(points.shape)
     for k in (2, None):
-        with pytest.raises(BurstError, match="cannot be estimated|do not move towards"):  # or readings at rest
+        with pytest.raises(BurstError, match=r"cannot be estimated|do not move towards"):  # or readings at rest
             fit(points, measurement_noise="estimate", intrinsic_dim=k)
     assert size(fit(points, measurement_noise=0.5 * SIGMA)) == pytest.approx(1, abs=0.06)
