@@ -154,3 +154,14 @@ def test_static_bursts_that_do_not_match():
         fit(static=STATIC[:, :, :5])
     with pytest.raises(BurstError, match="static must be raw bursts"):
         fit(static=BurstStatistics.from_bursts(POINTS, 2))
+
+
+def test_signal_that_cannot_be_told_from_noise_is_not_taken_for_it():
+    """Each latent variable is seen by one sensor alone, and the same everywhere: its spread might be noise."""
+    random = np.random.RandomState(0)
+    points = np.concatenate([X[:, None] + SIGMA * random.standard_normal((N, M, 2)), np.zeros((N, M, 4))], axis=2)
+    points += 0.5 * SIGMA * random.standard_normal(points.shape)
+    for k in (2, None):
+        with pytest.raises(BurstError, match=r"cannot be estimated|do not move towards"):  # or readings at rest
+            fit(points, measurement_noise="estimate", intrinsic_dim=k)
+    assert size(fit(points, measurement_noise=0.5 * SIGMA)) == pytest.approx(1, abs=0.06)

@@ -269,19 +269,26 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
                 continue
             if not full and split.correlation > CORRELATED and dim <= MOST_SENSORS:
                 continue  # noise that is correlated between sensors
-            if given or _agrees(bursts, k, max_dim, noise):
+            found = _directions_above(bursts, None if given else max_dim, noise)
+            if found == k or (given and found > 0):
                 return noise, int(k)
+            if given:
+                why = (
+                    "it would take all of a burst, as it does where every sensor sees one latent variable alone, whose "
+                    "signal cannot be told from noise"
+                )
     raise BurstError(
         f"measurement_noise cannot be estimated: {why}. Pass it as an array, or take static bursts while nothing is "
         f"perturbed and pass static=…{'' if given else '; if k is known, pass intrinsic_dim'}."
     )
 
 
-def _agrees(bursts: Bursts, k: int, max_dim: int | None, noise: Noise) -> bool:
+def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:
+    """Count the directions that stand out of the noise; 0 if none do, or more than `max_dim`."""
     try:
-        return _choose_k(bursts, None, max_dim, noise) == k
+        return _choose_k(bursts, None, max_dim, noise)
     except BurstError:
-        return False
+        return 0
 
 
 def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
