@@ -271,8 +271,11 @@ def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
             ratio = squares.sum(axis=0) / np.maximum(left.sum(axis=0), 1e-3 * weight)
             step = np.diag(ratio)
         after = lower @ step @ lower.T
-        short = np.maximum(floor - np.diag(after), 0)
-        after += np.diag(short)
+        if full:  # no direction below the floor: bursts may not fill all of them
+            values, vectors = np.linalg.eigh(after / np.sqrt(np.outer(floor, floor)))
+            after = (vectors * np.maximum(values, 1)) @ vectors.T * np.sqrt(np.outer(floor, floor))
+        else:
+            after += np.diag(np.maximum(floor - np.diag(after), 0))
         change = np.abs(np.diag(after) / np.diag(covariance) - 1).max()
         covariance = (after + after.T) / 2
         if change < SETTLED:
