@@ -154,12 +154,15 @@ def _from_static(static: Bursts, bursts: Bursts) -> Noise:
         if scatter is not None:
             scatter += np.einsum("bmd,bme->de", centred, centred)
     level = variances.sum(axis=0) / freedom
-    base = level if scatter is None else scatter / freedom
+    noisy = level > np.square(64 * np.finfo(float).eps * np.abs(means).max(axis=0))  # others have rounding alone
+    base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
+    if not noisy.any():
+        return Noise(base[None])
     dof = (static.counts - 1).astype(np.float64)
-    ratios = variances / np.where(level > 0, level, 1)
     behind = np.tile(dof[:, None], (1, dim))
-    size = _growth(means, ratios.sum(axis=1, keepdims=True), dim * dof[:, None])
-    ratios = ratios if size is None else ratios / size
+    ratios = np.where(noisy, variances / np.where(noisy, level, 1), behind)
+    size = _growth(means, ratios[:, noisy].sum(axis=1, keepdims=True), noisy.sum() * dof[:, None])
+    ratios = ratios if size is None else np.where(noisy, ratios / size, ratios)
     return _placed(base, means, np.ones((1, 1)) if size is None else size, _growth(means, ratios, behind))
 
 
