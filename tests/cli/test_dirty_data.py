@@ -130,6 +130,11 @@ def test_what_goes_wrong(command, options, code, message, folder, monkeypatch):
     assert message in done.stderr and "Traceback" not in done.stderr
 
 
+def test_the_paper_solver_does_not_ignore_noise(folder):
+    done = run("fit", folder / "noisy.csv", *TINY, "--json", "--solver", "paper", "--static", folder / "static.csv")
+    assert done.exit_code == 2 and "cannot take their measurement noise into account" in done.stderr
+
+
 def test_noise_per_sensor_is_kept_in_a_config(folder):
     done = run("fit", folder / "noisy.csv", "--measurement-noise", "0.02,0,0,12,0", "--print-config")
     assert "measurement_noise = [0.02, 0.0, 0.0, 12.0, 0.0]" in done.stdout
