@@ -90,8 +90,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Noise of the instrument, which bursts contain beside the perturbation: a number, (D,) or (N, D) for standard
         deviations, (D, D) or (N, D, D) for covariances (per sensor, or per burst and sensor). "estimate" finds the
         noise of each sensor, correlations between sensors and changes from place to place from what lies off the
-        tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. Used by the fast solver. Not for bursts
-        whose perturbations are known: their regression averages the noise.
+        tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. The paper solver refuses it, and so
+        do bursts whose perturbations are known: their regression averages the noise.
     max_strays : float, default=0.01
         Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
         stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are

@@ -302,7 +302,28 @@ def noise_of(ready: Prepared) -> Noise | None:
 
 
 def told_noise(ready: Prepared, asked: Any, static: Data | None) -> str:
-    """Say which noise was taken into account, in the units of the measurements, and where it is known from."""
+    """Say which noise was taken into account, in the units of the measurements, and where it is known from.
+
+    Parameters
+    ----------
+    ready : Prepared
+    asked : None, "estimate", float or array
+        `measurement_noise` of the model.
+    static : bursts in any form, or None
+        As they were given to `prepare`.
+
+    Returns
+    -------
+    str
+        As `pyloca.findings.noise_words` gives it; empty when no noise was taken into account.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts.without_perturbations()
+    >>> told_noise(prepare(LOCA(2, measurement_noise=1e-4), bursts), 1e-4, None)[:40]
+    'as given: feature 0 0.0001, feature 1 0.'
+    """
     if static is not None:
         origin = "measured in the static bursts"
     elif isinstance(asked, str):

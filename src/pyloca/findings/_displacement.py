@@ -121,5 +121,6 @@ def _look(centred: Array, steps: Array, inside: Array, level: Array | None) -> t
     square = np.square(points @ points.transpose(0, 2, 1)).sum(axis=(1, 2)) / freedom**2
     # tr C² without the bias of a sample
     square = freedom**2 / ((freedom - 1) * (freedom + 2)) * (square - total**2 / freedom)
-    spread = total**2 / np.maximum(square, total**2 / (100 * n_heard)) / n_heard
+    least = np.maximum(total**2 / (100 * n_heard), np.finfo(float).tiny)  # a burst may have no spread at all
+    spread = total**2 / np.maximum(square, least) / n_heard
     return along, rank, spread

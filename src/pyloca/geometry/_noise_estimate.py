@@ -194,6 +194,8 @@ def _from_static(static: Bursts, bursts: Bursts) -> Noise:
     level = variances.sum(axis=0) / freedom
     noisy = level > FLOOR * FLOOR * inside_variance(bursts)  # the others have rounding errors only
     base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
+    if not noisy.any():
+        return Noise(base[None])
     behind = np.tile((static.counts - 1)[:, None], (1, dim)) * noisy.astype(np.float64)
     ratios = np.where(noisy, variances / np.where(noisy, level, 1), 0)
     size = _growth(means, ratios.sum(axis=1, keepdims=True), behind.sum(axis=1, keepdims=True))
@@ -317,8 +319,11 @@ def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
             ratio = squares.sum(axis=0) / np.maximum(left.sum(axis=0), 1e-3 * weight)
             step = np.diag(ratio)
         after = lower @ step @ lower.T
-        short = np.maximum(floor - np.diag(after), 0)
-        after += np.diag(short)
+        if full:  # no direction below the floor: bursts may not fill all of them
+            values, vectors = np.linalg.eigh(after / np.sqrt(np.outer(floor, floor)))
+            after = (vectors * np.maximum(values, 1)) @ vectors.T * np.sqrt(np.outer(floor, floor))
+        else:
+            after += np.diag(np.maximum(floor - np.diag(after), 0))
         change = np.abs(np.diag(after) / np.diag(covariance) - 1).max()
         covariance = (after + after.T) / 2
         if change < SETTLED:

@@ -52,7 +52,7 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
     BurstError
         If there are only statistics.
     ValueError
-        If the perturbations of the bursts are known, which Algorithm 1 does not use.
+        If the perturbations of the bursts are known, which Algorithm 1 does not use, or their measurement noise.
     ConvergenceError
         If the loss becomes non-finite again and again.
     """
@@ -64,6 +64,12 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
         raise ValueError(
             'solver="paper" trains on covariances and does not use the perturbations that these bursts know. Pass '
             'bursts.without_perturbations(), if they are equally wide in all directions, or solver="fast".'
+        )
+    noise = problem.statistics.instrument
+    if noise is not None and noise.levels.any():
+        raise ValueError(
+            'solver="paper" trains on raw points and cannot take their measurement noise into account. Use '
+            'solver="fast", or measurement_noise=0 to leave the noise in.'
         )
     return _PaperSolver(problem, problem.bursts, monitor).solve()
 
