@@ -84,7 +84,7 @@ def test_a_table_by_another_name(tmp_path):
         ("", "the file is empty"),
         ("x,y\n1,2\n", "there is no column 'burst_id'; line 1 names x, y"),
         ("burst_id,x,x\n1,2,3\n", "two columns have one name"),
-        ("burst_id;x\n0;1\n", "there is no column 'burst_id'.*Cells are separated by commas"),
+        ("burst_id;x\n0;1\n", "cells of line 1 are separated by semicolons; expected commas"),
         ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
         ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),
         ('burst_id,x\n"0,1\n', "is not valid CSV"),
@@ -93,7 +93,7 @@ def test_a_table_by_another_name(tmp_path):
         ("burst_id,x\n0,1\n0,1,2\n", "line 3 has 3 cells; line 1 names 2 columns"),
         ("burst_id,x\n0,1\n1\n", "line 3 has 1 cells"),
         ("burst_id,x\n0,1\n0,word\n", "line 3 has 'word' where a number is expected"),
-        ("burst_id,x\n0,\n", "line 2 has '' where a number is expected"),
+        ("burst_id,x\n0,\n0,1\n", "x: 1 cell in burst 0"),
         ("burst_id,x\n,1\n", "line 2 has no burst_id"),
     ],
 )

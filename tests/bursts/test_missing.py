@@ -49,7 +49,9 @@ def test_counts_agree_with_a_plain_loop():
     assert found.cells == {name: n for name, n in expected.items() if n}
     assert found.n_points == sum(int(np.isnan(part).any(axis=1).sum()) for part in parts)
     kept = drop_missing(Bursts(parts))
-    assert [burst.tolist() for burst in kept] == [part[~np.isnan(part).any(axis=1)].tolist() for part in parts]
+    whole = [part[~np.isnan(part).any(axis=1)].tolist() for part in parts]
+    assert [burst.tolist() for burst in kept] == [part for part in whole if part]
+    assert kept.ids.tolist() == [i for i, part in enumerate(whole) if part]
 
 
 def test_points_are_left_out_with_a_word(caplog):
@@ -75,7 +77,7 @@ def test_a_chosen_scaled_part():
 
 
 def test_every_point_has_a_gap():
-    with pytest.raises(BurstError, match="every point has a missing cell .*feature 1: 12 cells"):
+    with pytest.raises(BurstError, match=r"every point has a missing cell .*feature 1: 12 cells"):
         drop_missing(np.stack([np.zeros((3, 4)), np.full((3, 4), np.nan)], axis=2))
 
 
@@ -160,7 +162,7 @@ def test_gaps_in_columns_that_are_not_read_do_no_harm():
 
 @pytest.mark.parametrize("make", [Bursts, lambda a: Bursts(list(a)), lambda a: Bursts.from_ragged(a[0], [0, 2, 4])])
 def test_masked_arrays_are_refused_with_advice(make):
-    with pytest.raises(BurstError, match="is a masked array.*drop_missing"):
+    with pytest.raises(BurstError, match=r"is a masked array.*drop_missing"):
         make(np.ma.masked_greater(np.arange(24.0).reshape(2, 4, 3), 20))
 
 

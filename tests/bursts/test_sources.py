@@ -379,12 +379,13 @@ def test_columns_of_text_are_named_all_at_once():
         from_table(frame, columns=["x", "who"])
 
 
-def test_gaps_in_columns_of_integers_are_nan():
-    """The one pass that reads values refuses NaN by burst and sensor; here nothing is lost or moved."""
+def test_gaps_in_columns_of_integers_are_missing():
     for x in (pd.array([1, None, 3], dtype="Int64"), pa.array([1, None, 3])):
         columns = {"burst_id": [0, 0, 0], "x": x}
         frame = pa.table(columns) if isinstance(x, pa.Array) else pd.DataFrame(columns)
-        np.testing.assert_array_equal(from_table(frame)[0], [[1], [np.nan], [3]])
+        np.testing.assert_array_equal(from_table(frame, missing="drop")[0], [[1], [3]])
+        with pytest.raises(BurstError, match="x: 1 cell in burst 0"):
+            from_table(frame)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +394,7 @@ def test_gaps_in_columns_of_integers_are_nan():
         ({"burst_id": [1, 2], "x": [1.0, 2, 3]}, "column 'burst_id' has 2 rows and column 'x' has 3"),
         ({"burst_id": [1, 2], "x": np.zeros((2, 2))}, r"column 'x' has shape \(2, 2\)"),
         ({"burst_id": 1, "x": [1.0]}, r"column 'burst_id' has shape \(\)"),
-        ({"burst_id": [1, 2], "x": np.ma.array([1.0, 2], mask=[0, 1])}, "row 1 of column 'x' is masked"),
+        ({"burst_id": [1, 2], "x": np.ma.array([1.0, 2], mask=[0, 1])}, "x: 1 cell in burst 2"),
         ({"burst_id": np.array([1, "a"], dtype=object), "x": [1.0, 2]}, r"mixes text and numbers.*astype\(str\)"),
     ],
 )

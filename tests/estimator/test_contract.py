@@ -173,7 +173,7 @@ def test_an_array_for_a_model_with_names_is_said_to_have_none(model):
 def test_messages_name_bursts_and_sensors():
     parts = sensors(30)[1]
     parts[7][3, 1] = np.nan
-    with pytest.raises(BurstError, match=r"burst 'run-007' has nan at point 3, voltage \(mV\)"):
+    with pytest.raises(BurstError, match=r"voltage \(mV\): 1 cell in burst 'run-007'"):
         tiny_loca().fit(named(parts))
     parts = sensors(30)[1]
     parts[4] = np.repeat(parts[4][:1], 12, axis=0)

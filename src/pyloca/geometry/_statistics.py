@@ -459,7 +459,8 @@ class BurstStatistics:
         -------
         BurstStatistics
         """
-        spread = float(np.median(self.means.std(axis=0)))
+        spreads = self.means.std(axis=0)
+        spread = float(np.median(spreads[spreads > 0])) if spreads.any() else 0.0  # those left out have none
         centred = self.means - self.means.mean(axis=0)
         tangents = _round(self.tangents, self.burst_std(), 20)
         # An SVD does not determine the sign of a tangent.

@@ -174,6 +174,7 @@ def explorer(
 def _mixed(model: LOCA) -> bool:
     """Whether features are of different kinds, so that they cannot share one axis."""
     units, scale = getattr(model, "units_", None), model.feature_scale_
+    scale = scale[np.isfinite(scale)]  # the others were left out
     return (units is not None and len(set(units)) > 1) or bool(np.any(scale != scale[0]))
 
 
