@@ -282,6 +282,11 @@ class Bursts:
         return int(self._points.shape[-1])
 
     @property
+    def n_used(self) -> int:
+        """Number of features that are not left out by an infinite `scaled`."""
+        return self.n_features if self._scale is None else int(np.isfinite(self._scale).sum())
+
+    @property
     def ids(self) -> NDArray[Any]:
         """Ids of the bursts, (N,) of int64 or text: the given ids, else their numbers before any slicing."""
         return self._ids.copy()

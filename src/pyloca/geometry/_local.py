@@ -60,7 +60,7 @@ class Local(NamedTuple):
 LEAST_SIGNAL = 0.1
 
 
-def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
+def look(block: Array, k: int, whitener: Whitener | None = None, n_used: int | None = None) -> Local:
     """Compute the local pictures of bursts of equal length, by thin SVD.
 
     With noise, the k leading directions are found in coordinates in which the noise is white, and the tangents are what
@@ -73,6 +73,8 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
         Intrinsic dimension.
     whitener : Whitener, optional
         Of the noise of these bursts.
+    n_used : int, optional
+        How many features are not left out; all unless given.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     if whitener is not None:
         rows, singular, rest = _leading(whitener.white(centred), k)
         tangents, total, noise = split_noise(whitener, rows, singular)
-        return Local(means, tangents, _excess(whitener, rest, k, m, dim), counts, total, noise)
+        return Local(means, tangents, _excess(whitener, rest, k, m, n_used or dim), counts, total, noise)
     rows, singular, rest = _leading(centred, k)
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
 

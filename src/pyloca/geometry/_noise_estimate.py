@@ -48,7 +48,7 @@ def noise_and_k(
 ) -> tuple[Noise | None, int]:
     """Find the noise in bursts, None if none is asked for, and k."""
     if intrinsic_dim is not None:
-        check_k(intrinsic_dim, bursts.n_features)
+        check_k(intrinsic_dim, bursts.n_used)
     noise: Noise | None
     if static is not None:
         noise = _from_static(Bursts(static), bursts)
@@ -71,11 +71,13 @@ def inside_variance(bursts: Bursts) -> Array:
     for rows, block in sample.blocks():
         refuse_bad_values(sample, rows, block)
         total += block[:, :POINTS].var(axis=1).sum(axis=0)
-    return np.maximum(total / len(sample), np.finfo(float).tiny)
+    # above 0, so that a feature that is left out can be divided by its own
+    least = max(np.finfo(float).eps ** 2 * float(total.max()), np.finfo(float).tiny)
+    return np.maximum(total, least) / len(sample)
 
 
 def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, noise: Noise | None) -> int:
-    counts, dim = bursts.counts, bursts.n_features
+    counts, dim = bursts.counts, bursts.n_used
     if intrinsic_dim is not None:
         return check_k(intrinsic_dim, dim)
     if counts.min() < 2:
@@ -200,7 +202,7 @@ def _draw(bursts: Bursts) -> _Sample:
 
 
 def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> tuple[Noise, int]:
-    dim, points = bursts.n_features, int(np.median(bursts.counts))
+    dim, points = bursts.n_used, int(np.median(bursts.counts))
     most = min(dim - 1, points - 3, max_dim or dim)
     given = intrinsic_dim is not None
     # The largest k first: with a smaller one, a tangent that hardly turns would pass for noise.

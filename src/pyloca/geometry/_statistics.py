@@ -177,7 +177,7 @@ class BurstStatistics:
             if rails is not None:
                 rails.add(rows, block)
             white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
-            for array, values in zip(seen, look(block, k, white), strict=True):
+            for array, values in zip(seen, look(block, k, white, bursts.n_used), strict=True):
                 array[rows] = values
         out = cls(
             seen.means,
@@ -332,6 +332,11 @@ class BurstStatistics:
     def n_features(self) -> int:
         """D, the dimension of the measurements."""
         return self.means.shape[1]
+
+    @property
+    def n_used(self) -> int:
+        """Number of features that are not left out: those left out are zero everywhere."""
+        return int((self.means.any(axis=0) | self.tangents.any(axis=(0, 1))).sum())
 
     def burst_std(self, known: float | None = None) -> float:
         """Return σ as given, or else estimate it from the bursts.
@@ -495,7 +500,7 @@ class BurstStatistics:
             return self
         k, dim = self.intrinsic_dim, self.n_features
         if isinstance(measurement_noise, str) and measurement_noise == "estimate":
-            noise = Noise(np.full((1, dim), noise_from_spectra(self.residuals, self.counts, dim, k)))
+            noise = Noise(np.full((1, dim), noise_from_spectra(self.residuals, self.counts, self.n_used, k)))
         elif isinstance(measurement_noise, Noise):
             noise = measurement_noise
         else:
@@ -624,7 +629,7 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
 def _long(bursts: Bursts, max_strays: float) -> Bursts:
     """Leave out the shortest bursts: a spectrum is as long as the shortest burst lets it be."""
     counts, most = bursts.counts, allowed_strays(len(bursts), max_strays)
-    least = min(bursts.n_features + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
+    least = min(bursts.n_used + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
     return bursts if counts.min() >= least else bursts[counts >= least]
 
 
