@@ -333,8 +333,9 @@ def noise_of(ready: Prepared) -> Noise | None:
     noise = ready.statistics.instrument
     if noise is None or ready.scale is None:
         return noise
-    # a column left out has none, for whatever it is
-    return noise.scaled(np.where(np.isinf(ready.scale), 1.0, 1 / ready.scale))
+    unused = np.isinf(ready.scale)  # which has no noise, and does not tell places apart
+    noise = noise.scaled(1 / np.where(unused, 1.0, ready.scale))
+    return noise if noise.unit is None else replace(noise, unit=np.where(unused, np.inf, noise.unit))
 
 
 def _noise(asked: Any, source: Bursts | BurstStatistics) -> Any:

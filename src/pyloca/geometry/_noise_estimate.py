@@ -348,7 +348,8 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     near = cKDTree(means / unit).query(means / unit, neighbors)[1].reshape(n, neighbors)
     behind = np.maximum(freedom[near].sum(axis=1), 1e-12)
     local = squares[near].sum(axis=1) / behind
-    local /= np.average(local, weights=behind, axis=0)
+    usual = np.average(local, weights=behind, axis=0)
+    local = np.divide(local, usual, out=np.ones_like(local), where=usual > 0)  # what is left out has none
     # Neighbours agree with each other more than chance would have it; a little unevenness does no harm.
     errors = np.sqrt(2 / behind)
     uneven = np.sqrt(np.mean(np.square((local - 1) / errors), axis=0)) > UNEVEN_ERRORS
