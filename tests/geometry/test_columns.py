@@ -8,7 +8,7 @@ import pytest
 from helpers import planar_bursts, short_fit, tiny_loca
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts, from_function
-from pyloca.geometry import BurstStatistics, feature_scale, look_at_columns
+from pyloca.geometry import BurstStatistics, Noise, feature_scale, look_at_columns
 from pyloca.inspection import inspect_bursts
 
 N, M = 120, 12
@@ -177,3 +177,31 @@ def test_a_clock_that_is_kept_is_the_cause_that_is_named():
         model = LOCA(2, burst_std=0.01, feature_scale=None, hidden_layers=(20,), random_state=0).fit(bursts)
     (finding,) = model.diagnostics_.findings
     assert finding.name == "columns" and "'t' (grows by the same steps" in finding.message
+
+
+# -- what is left out does not count as a direction ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [None, 0.1, "estimate"])
+def test_statistics_are_those_without_the_column(noise):
+    random = np.random.RandomState(0)
+    x = random.uniform(size=(120, 1, 2)) + 0.05 * random.standard_normal((120, 20, 2))
+    plain = np.stack([np.sin(3 * x[..., 0]), x[..., 1], np.cos(2 * x[..., 1]) + x[..., 0], x.prod(axis=-1)], axis=2)
+    plain += 0.005 * random.standard_normal(plain.shape)
+    if noise == 0.1:
+        noise = Noise(np.full((1, 4), 0.005**2))
+    more = np.concatenate([plain, np.full((120, 20, 1), 7.0)], axis=2)
+    scale = np.array([1.0, 1.0, 1.0, 1.0, np.inf])
+    wider = Noise(np.array([[*noise.levels[0], 1.0]])).scaled(scale) if isinstance(noise, Noise) else noise
+    expected = BurstStatistics.from_bursts(Bursts(plain), measurement_noise=noise)
+    found = BurstStatistics.from_bursts(Bursts(more).scaled(scale), measurement_noise=wider)
+    assert (found.n_features, found.n_used, found.intrinsic_dim) == (5, 4, expected.intrinsic_dim)
+    np.testing.assert_allclose(found.spectra, expected.spectra, rtol=1e-6)
+    np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-12)
+    assert not found.means[:, 4].any() and not found.tangents[..., 4].any()
+
+
+def test_noise_at_places_ignores_what_is_left_out():
+    places = np.array([[0.0, 5.0], [1.0, -3.0]])
+    noise = Noise(np.array([[1.0, 1.0], [4.0, 1.0]]), places, np.array([2.0, 3.0])).scaled(np.array([2.0, np.inf]))
+    assert noise.at(np.array([[0.4, 0.0], [0.1, 0.0]])).tolist() == [[1.0, 0.0], [0.25, 0.0]]
