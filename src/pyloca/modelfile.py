@@ -324,8 +324,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise ModelFileError(f"{path}: not a pyloca model file ({error}).") from error
     if found not in (*EARLIER, VERSION):
         raise ModelFileError(
-            f"{path}: format version {found}; this pyloca reads versions {', '.join(map(str, (*EARLIER, VERSION)))}. "
-            "Update pyloca, or fit again."
+            f"{path}: format version {found}; this pyloca reads version {VERSION}. Update pyloca, or fit again."
         )
     if header.pop("sha256", None) != _digest(arrays, header):
         raise ModelFileError(f"{path}: the content does not match its checksum; the file was altered or damaged.")

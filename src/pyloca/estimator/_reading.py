@@ -184,7 +184,27 @@ def left_out(ready: Prepared) -> tuple[tuple[str, ...], Array | float]:
 
 
 def in_own_units(model: Any, values: Array) -> Array:
-    """Return measurements (…, D) as the networks see them in the units of the data; a column left out is its mean."""
+    """Return measurements as the networks see them in the units of the data.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    values : (…, D) array
+
+    Returns
+    -------
+    (…, D) array
+        A column that was left out is its mean.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> in_own_units(model, read_like(model, bursts[:7]).statistics.means).shape
+    (7, 2)
+    """
     scale = model.feature_scale_
     if np.all(scale == 1):
         return values
