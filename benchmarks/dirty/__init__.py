@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.dirty import clean, noise, perturbations, recordings, scale, spikes, spots, strays
+from benchmarks.dirty import clean, columns, noise, perturbations, recordings, scale, spikes, spots, strays
 from benchmarks.dirty._row import Row
 from benchmarks.tables import print_table, summary, write_results
 
 __all__ = ["ROWS", "run"]
 
-SUBJECTS = (clean, spikes, noise, strays, perturbations, recordings, scale, spots)
+SUBJECTS = (clean, spikes, noise, strays, columns, perturbations, recordings, scale, spots)
 ROWS: tuple[Row, ...] = tuple(row for subject in SUBJECTS for row in subject.ROWS)
 
 

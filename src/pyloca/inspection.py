@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, check_parameters, prepare, refuse_unfit, told_noise
+from pyloca.estimator import LOCA, Data, Prepared, check_parameters, prepare, refuse_unfit, told_noise
 from pyloca.findings import (
     Neighborhood,
     as_large_as_the_data,
+    foreign_sensors,
     no_displacement,
     noise,
     size_error,
@@ -24,7 +25,7 @@ from pyloca.findings import (
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra
+from pyloca.geometry import BurstSpectra, look_at_columns
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
@@ -67,11 +68,13 @@ class Inspection:
     positions : (n, k) array or None
         Aligned positions of the bursts, or of a sample; None when they could not be aligned.
     feature_scale : tuple of D float or None
-        Divisors of the features, as `LOCA` chooses them; None when they keep their units.
+        Divisors of the features, as `LOCA` chooses them, infinite for those left out; None when they keep their units.
     refusal : str
         What `LOCA.fit` raises for these bursts, the first remark; empty if it does not refuse them.
     strays : dict
         Bursts that a fit would leave out, by id, each with the reason. All else is about the other bursts.
+    provenance : str
+        Where the bursts come from, and what was left out of them.
     """
 
     n_bursts: int
@@ -91,6 +94,7 @@ class Inspection:
     feature_scale: tuple[float, ...] | None = field(default=None, repr=False)
     refusal: str = ""
     strays: dict[Any, str] = field(default_factory=dict)
+    provenance: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the positions, ready for JSON.
@@ -102,7 +106,18 @@ class Inspection:
         facts = {name: value for name, value in vars(self).items() if name != "positions"}
         strain = None if np.isnan(self.strain) else self.strain
         strays = {str(name): reason for name, reason in self.strays.items()}
-        return facts | {"spectrum": self.spectrum.tolist(), "strain": strain, "strays": strays}
+        scale = self.feature_scale
+        divisors = None if scale is None else tuple(value if np.isfinite(value) else None for value in scale)
+        return facts | {
+            "spectrum": self.spectrum.tolist(),
+            "strain": strain,
+            "strays": strays,
+            "feature_scale": divisors,
+        }
+
+    @property
+    def _scaled(self) -> bool:
+        return any(value != 1 for value in self.feature_scale or () if np.isfinite(value))
 
     def plot(self) -> Figure:
         """Draw the spectrum and, when the bursts could be aligned, their positions.
@@ -119,8 +134,9 @@ class Inspection:
         known = "known" if self.burst_std_known else "estimated: coordinates will be right up to one factor"
         lines = [
             _sizes(self.n_bursts, self.n_points, self.n_features),
+            *([f"provenance        {self.provenance}"] if self.provenance else []),
             *([f"set aside         {self.set_aside}"] if self.set_aside else []),
-            *([] if self.feature_scale is None else ["features          divided by their spread, as LOCA does"]),
+            *(["features          divided by their spread, as LOCA does"] if self._scaled else []),
             _spectrum_words(self.spectrum),
             f"intrinsic dim     k = {self.intrinsic_dim}",
             f"burst std         σ = {self.burst_std:.4g} ({known})",
@@ -226,12 +242,18 @@ def inspect_bursts(
     faults = [
         uneven_units(bursts, k),
         no_displacement(bursts, statistics.instrument),
+        foreign_sensors(statistics),
         as_large_as_the_data(statistics),
         noise(statistics, bursts),
         beside,
     ]
     counts = bursts.counts
-    remarks = [*([refusal] if refusal else []), *(fault.message for fault in faults if fault is not None)]
+    columns = _columns(ready)
+    remarks = [
+        *([refusal] if refusal else []),
+        *columns,
+        *(fault.message for fault in faults if fault is not None),
+    ]
     rough = size_error(statistics.counts)
     if ROUGH.passed(rough) and bursts.perturbed_dim is not None:
         remarks.append(
@@ -272,6 +294,7 @@ def inspect_bursts(
         feature_scale=None if scale is None else tuple(scale.tolist()),
         refusal=refusal,
         strays=strays,
+        provenance=raw.provenance,
     )
 
 
@@ -309,6 +332,23 @@ def _sizes(n: int, n_points: tuple[int, int], n_features: int) -> str:
 
 def _spectrum_words(spectrum: Array) -> str:
     return f"spectrum          {'  '.join(f'{value:.2e}' for value in spectrum)} (median eigenvalues)"
+
+
+def _columns(ready: Prepared) -> list[str]:
+    """Say which columns are left out, and which others may be no measurement."""
+    unused = [] if ready.scale is None else np.flatnonzero(np.isinf(ready.scale)).tolist()
+    bursts = ready.source[ready.rows]
+    look = look_at_columns(bursts)
+    doubtful = [j for j, kind in look.suspects.items() if j not in unused and kind in ("between", "clock")]
+    remarks = []
+    if unused:
+        remarks.append(f"left out, because they are no measurement of the state: {look.listed(unused, bursts)}.")
+    if doubtful:
+        remarks.append(
+            f"columns that may be no measurement of the state: {look.listed(doubtful, bursts)}. Leave them out if so "
+            "(exclude=…, --exclude)."
+        )
+    return remarks
 
 
 def median_spectrum(bursts: Bursts) -> Array:

@@ -83,6 +83,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     if model.spike_rule_ is not None and model.spike_rule_.scale is not None:
         arrays["spike_scale"] = model.spike_rule_.scale
     arrays |= {"burst_ids": _packed(model.burst_ids_.tolist()), "feature_scale": model.feature_scale_}
+    if np.isinf(model.feature_scale_).any():
+        arrays["feature_shift"] = model.decoder_.out_shift.numpy()  # what stands for features that were left out
     # What these networks make of some points: a module that is passed again must do the same.
     arrays["probe_decoded"] = model.decode(model.embedding_[:PROBES])
     arrays["probe_encoded"] = model.encode(arrays["probe_decoded"])
@@ -185,8 +187,11 @@ def load_model(
                     raise
                 reason = str(error).splitlines()[-1].strip()
                 raise ModelFileError(f"its weights do not fit the {name} that was passed ({reason})") from None
-            side = "in_scale" if name == "encoder" else "out_scale"
-            setattr(model, f"{name}_", in_units(module.eval(), **{side: scale}))
+            if name == "encoder":
+                model.encoder_ = in_units(module.eval(), in_scale=scale)
+            else:
+                shift = arrays.get("feature_shift", np.zeros(()))
+                model.decoder_ = in_units(module.eval(), out_scale=scale, out_shift=shift)
         for name in FITTED:
             setattr(model, name, header["fitted"][name])
         maps = {name: arrays.get(f"diagnostics.{name}", np.empty(0)) for name in Diagnostics.ARRAYS}

@@ -239,8 +239,16 @@ def test_concatenation_of_unequal_lengths_and_of_arrays():
 def test_names_and_provenance_of_a_concatenation():
     bare = Bursts(np.zeros((2, 4, 3)), ids=["x", "y"], burst_std=0.1, provenance="elsewhere")
     both = Bursts.concatenate([bare, make()])
-    assert (both.feature_names, both.units, both.provenance) == (NAMES, UNITS, "elsewhere + by hand")
+    assert (both.feature_names, both.units, both.provenance) == (NAMES, None, "elsewhere + by hand")
     assert both.ids.tolist() == ["x", "y", *IDS]
+    assert Bursts.concatenate([Bursts(bare, feature_names=NAMES), make()]).units == UNITS  # it says what it holds
+
+
+def test_two_are_added():
+    bursts = make()
+    assert_same(bursts[:2] + bursts[2:], bursts)
+    with pytest.raises(TypeError, match="joined with Bursts; got ndarray"):
+        bursts + np.zeros((6, 4, 3))
 
 
 def test_clashing_ids_need_keys():
@@ -311,7 +319,7 @@ def test_a_scaled_file_stays_on_disk(tmp_path):
     np.testing.assert_array_equal(np.asarray(scaled), make().to_array() / SCALE)
 
 
-@pytest.mark.parametrize("scale", [[1, 2], 1.0, [1, 0, 1], [1, -1, 1], [1, np.nan, 1], [1, np.inf, 1]])
+@pytest.mark.parametrize("scale", [[1, 2], 1.0, [1, 0, 1], [1, -1, 1], [1, np.nan, 1]])
 def test_scales_that_cannot_be(scale):
     with pytest.raises(ValueError, match="scale") as caught:
         make().scaled(scale)

@@ -206,3 +206,64 @@ def test_wrong_columns_of_displacements(tmp_path):
     assert (done.exit_code, "no column 'dz' of perturbations" in done.stderr) == (3, True)
     done = run("inspect", table, "--perturbations", "dx", "--exclude", "dx")
     assert (done.exit_code, "--perturbations names 'dx'" in done.stderr) == (2, True)
+
+
+# -- missing cells ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gaps(folder):
+    """The table of the fit with 'NA' in two cells of 'a', an empty cell in 'b', and a run without 'c'."""
+    rows = [line.split(",") for line in (folder / "runs.csv").read_text().splitlines()]
+    for line, column, cell in [(3, 1, "NA"), (10, 1, "NA"), (10, 2, ""), *((i, 3, "nan") for i in range(17, 25))]:
+        rows[line][column] = cell
+    path = folder / "gaps.csv"
+    path.write_text("\n".join(map(",".join, rows)) + "\n")
+    return path
+
+
+COUNTED = "a: 2 cells in bursts 'r0', 'r1'; b: 1 cell in burst 'r1'; c: 8 cells in burst 'r2'"
+
+
+def test_missing_cells_are_counted_by_every_command(folder, gaps):
+    model = folder / "m.safetensors"
+    for command in (
+        ["inspect", gaps, "--burst-id", "run"],
+        ["fit", gaps, "--burst-id", "run", "--json", *SMALL],
+        ["transform", model, gaps, "--bursts"],
+        ["report", model, gaps, "-o", folder / "gaps.html"],
+    ):
+        done = run(*command)
+        assert done.exit_code == 3, done.output
+        assert COUNTED in done.stderr and "--missing drop" in done.stderr
+
+
+def test_points_with_missing_cells_are_dropped_with_a_word(folder, gaps):
+    said = f"dropped 10 of 240 points ({COUNTED}); burst 'r2' lost all points and is left out"
+    done = run("inspect", gaps, "--burst-id", "run", "--missing", "drop")
+    assert done.exit_code == 0, done.output
+    assert said in done.stderr and said in done.stdout and "N = 29, M = 7..8" in done.stdout
+    done = run("fit", gaps, "--burst-id", "run", "--missing", "drop", "--json", *SMALL)
+    assert said in done.stderr and json.loads(done.stdout)["bursts"] == 29
+    done = run("transform", folder / "m.safetensors", gaps, "--bursts", "--missing", "drop")
+    assert said in done.stderr and len(done.stdout.splitlines()) == 30 and "r2," not in done.stdout
+    content = gaps.read_text()
+    piped = run("inspect", "-", "--burst-id", "run", "--missing", "drop", stdin=content)
+    assert said in piped.stderr
+
+
+def test_rows_are_not_dropped(folder, gaps):
+    done = run("transform", folder / "m.safetensors", gaps)
+    assert done.exit_code == 3
+    assert "in 10 of 240 rows, the first is row 2 (cells by sensor: a: 2, b: 1, c: 8)" in done.stderr
+    done = run("transform", folder / "m.safetensors", gaps, "--missing", "drop")
+    assert done.exit_code == 3
+    assert "10 of 240 rows have missing cells (a: 2; b: 1; c: 8)" in done.stderr and "add --bursts" in done.stderr
+
+
+def test_semicolons_are_named(folder):
+    text = (folder / "runs.csv").read_text().replace(",", ";")
+    (folder / "semicolons.csv").write_text(text)
+    for data, stdin in ((folder / "semicolons.csv", None), ("-", text)):
+        done = run("inspect", data, "--burst-id", "run", stdin=stdin)
+        assert done.exit_code == 3 and "separated by semicolons; expected commas" in done.stderr

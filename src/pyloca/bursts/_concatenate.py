@@ -29,6 +29,8 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
     _check_features(parts, labels)
     names = next((part.feature_names for part in parts if part.feature_names is not None), None)
     units = next((part.units for part in parts if part.units is not None), None)
+    if any(part.units is None and part.feature_names is None for part in parts):
+        units = None  # a part that does not say what its numbers are may be in other units
     known = _know_perturbations(parts, labels)
     if burst_std is None and not (known and len({part.burst_std for part in parts}) > 1):  # else σ follows from them
         burst_std = _common_std(parts, labels)

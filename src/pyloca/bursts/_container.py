@@ -267,9 +267,10 @@ class Bursts:
         Parameters
         ----------
         parts : sequence of Bursts
-            With the same features. A part without names or units takes those of the others. Ids are kept if all parts
-            have them; bursts that have none in any part are numbered from 0. Perturbations are known in all parts or in
-            none.
+            With the same features. A part without names takes those of the others; a part without units takes those of
+            the others if it has the same names, and otherwise no unit is kept, since the part may be in another one.
+            Ids are kept if all parts have them; bursts that have none in any part are numbered from 0. Perturbations
+            are known in all parts or in none. ``a + b`` is the same for two.
         keys : sequence of labels, one per part, optional
             Makes ids unique: the burst 'a' of the part with the key 'monday' is called 'monday/a'.
         burst_std : float, optional
@@ -301,6 +302,11 @@ class Bursts:
     def n_features(self) -> int:
         """D, the dimension of the measurements."""
         return int(self._points.shape[-1])
+
+    @property
+    def n_used(self) -> int:
+        """Number of features that are not left out by an infinite `scaled`."""
+        return self.n_features if self._scale is None else int(np.isfinite(self._scale).sum())
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -438,6 +444,11 @@ class Bursts:
             chosen.effective_counts = np.atleast_1d(self.effective_counts[key])
         return chosen
 
+    def __add__(self, other: Any) -> Bursts:
+        if not isinstance(other, Bursts):  # NumPy would add numbers
+            raise TypeError(f"Bursts are joined with Bursts; got {type(other).__name__}. Make it Bursts first.")
+        return Bursts.concatenate([self, other])
+
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))
 
@@ -463,7 +474,7 @@ class Bursts:
         Parameters
         ----------
         scale : array of shape (D,)
-            Numbers > 0. Scales multiply: ``bursts.scaled(a).scaled(b)`` divides by a·b.
+            Numbers > 0; infinity makes a feature zero. Scales multiply: ``bursts.scaled(a).scaled(b)`` divides by a·b.
 
         Returns
         -------
@@ -478,7 +489,7 @@ class Bursts:
         factor = np.asarray(scale, dtype=np.float64)
         if factor.shape != (self.n_features,):
             raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), one number per feature.")
-        bad = np.flatnonzero(~(np.isfinite(factor) & (factor > 0)))
+        bad = np.flatnonzero(~(factor > 0))  # nan is not
         if len(bad):
             raise ValueError(f"the scale of {self.feature_label(int(bad[0]))} is {factor[bad[0]]}; expected > 0.")
         return self._like(_scale=factor.copy() if self._scale is None else self._scale * factor)

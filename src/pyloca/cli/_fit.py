@@ -199,7 +199,7 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
         "n_features": model.n_features_in_,
         "feature_names": bursts.feature_names,
         "units": model.units_,
-        "feature_scale": model.feature_scale_.tolist(),
+        "feature_scale": [None if value == float("inf") else value for value in model.feature_scale_.tolist()],
         "left_out": left_out,
         "noise": model.diagnostics_.noise,
         "set_aside": int(model.set_aside_.sum()),
@@ -217,10 +217,11 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
 def _say_scale(model: LOCA, bursts: Bursts) -> None:
     """Say what the sensors were divided by, unless they were left alone."""
     values = model.feature_scale_
-    if (values == 1).all():
+    used = [j for j, value in enumerate(values) if value != float("inf")]  # `diagnostics_` names the others
+    if (values[used] == 1).all():
         return
     divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
-    listed = some([f"{bursts.feature_label(j)} {value:.2g}" for j, value in enumerate(values)])
+    listed = some([f"{bursts.feature_label(j)} {values[j]:.2g}" for j in used])
     click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
 
 

@@ -28,7 +28,9 @@ from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._reading import (
     Data,
     holds_bursts,
+    in_own_units,
     inner,
+    left_out,
     means_like,
     noise_of,
     prepare,
@@ -85,7 +87,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Divisor of each feature, applied before anything else. The exact solution does not depend on it; how well it is
         found does. "auto" takes the spread of each feature when features are of different kinds (different units, a
         table of named sensors, or spreads that differ more than those of one kind do), and otherwise leaves them alone,
-        as is right for the pixels of an image. None leaves them alone.
+        as is right for the pixels of an image; and it leaves out columns that are no measurement of the state (a time
+        stamp, a label, noise alone), as `diagnostics_` says. None leaves them alone. Constant columns are always left
+        out.
     measurement_noise : float, array or "estimate", optional
         Noise of the instrument, which bursts contain beside the perturbation: a number, (D,) or (N, D) for standard
         deviations, (D, D) or (N, D, D) for covariances (per sensor, or per burst and sensor). "estimate" finds the
@@ -135,7 +139,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     units_ : tuple of str or None
         Units of the features, if known.
     feature_scale_ : (D,) array
-        Divisor of each feature; ones when all were left alone.
+        Divisor of each feature; ones when all were left alone, infinite for columns that were left out.
     converged_ : bool
         Whether the training ended by itself.
     history_ : list of dict
@@ -303,7 +307,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
         refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
-        settings: dict[str, Any] = {"burst_std": statistics.burst_std(known)}
+        notes, constants = left_out(ready)
+        settings: dict[str, Any] = {"burst_std": statistics.burst_std(known), "notes": notes, "constants": constants}
         file = None if checkpoint is None else Path(checkpoint)
         fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=file, **settings)
         found = {finding.name for finding in fitted["diagnostics_"].findings}
@@ -480,7 +485,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = _as_points(Z, self.n_components_, "Z", [f"z{i}" for i in range(self.n_components_)])
         decoded = apply_rows(inner(self, "decoder"), points, self.n_features_in_)
-        return decoded if np.all(self.feature_scale_ == 1) else decoded * self.feature_scale_
+        return in_own_units(self, decoded)
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Decode rows; scikit-learn's name for `decode` on 2-d arrays.
@@ -555,12 +560,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if np.ma.isMaskedArray(X):
             raise ValueError("X is a masked array; remove or fill the masked points.")
         rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        bad = np.argwhere(~np.isfinite(rows))
-        if len(bad):
-            row, column = bad[0]
+        bad = ~np.isfinite(rows)
+        if bad.any():
+            where = np.flatnonzero(bad.any(axis=0))
+            cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
+            n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
-                f"Input X contains NaN or infinity in {len(bad)} cells, the first in row {row}, "
-                f"{feature_label(self, int(column))}; remove or repair these points."
+                f"Input X contains NaN or infinity in {n} of {len(rows)} rows, the first is row {first} (cells by "
+                f"sensor: {cells}). There is one row of coordinates for each row of X: remove or repair these rows."
             )
         return np.asarray(rows)
 

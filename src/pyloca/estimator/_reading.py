@@ -25,6 +25,7 @@ from pyloca.geometry import (
     feature_scale,
     find_spikes,
     find_strays,
+    look_at_columns,
     sample_rows,
 )
 from pyloca.networks import Standardized, apply_rows
@@ -38,7 +39,9 @@ __all__ = [
     "choose_scale",
     "divisors",
     "holds_bursts",
+    "in_own_units",
     "inner",
+    "left_out",
     "means_like",
     "noise_of",
     "prepare",
@@ -148,17 +151,68 @@ def holds_bursts(X: Any) -> bool:
 
 
 def choose_scale(asked: str | ArrayLike | None, data: Bursts | BurstStatistics) -> NDArray[np.float64] | None:
-    """Choose the divisor of each feature, (D,); None leaves the features alone."""
-    if asked is None:
-        return None
+    """Choose the divisor of each feature, (D,); None leaves the features alone, infinity leaves one out.
+
+    A constant is always left out, any other column that is no measurement by "auto" only.
+    """
     if isinstance(asked, str):
         return feature_scale(data)
+    constant = look_at_columns(data).constant
+    if asked is None:
+        return np.where(constant, np.inf, 1.0) if constant.any() and not constant.all() else None
     scale = np.asarray(asked, dtype=np.float64)
     if scale.shape != (data.n_features,):
         raise ValueError(
             f"feature_scale has shape {scale.shape}; expected ({data.n_features},), one number per feature."
         )
+    if constant.any() and not constant.all():
+        return np.where(constant, np.inf, scale)
     return None if np.all(scale == 1) else scale
+
+
+def left_out(ready: Prepared) -> tuple[tuple[str, ...], Array | float]:
+    """Say which columns a fit leaves out and why; also what the decoder returns for them, (D,)."""
+    scale, data = ready.scale, ready.source[ready.rows]
+    if scale is None or not np.isinf(scale).any():
+        return (), 0.0
+    look, features = look_at_columns(data), np.flatnonzero(np.isinf(scale))
+    usual = np.where(look.constant, look.means[0], look.means.mean(axis=0))
+    note = (
+        f"left out, because they are no measurement of the state: {look.listed(features.tolist(), data)}. "
+        "The model takes these columns, but they have no influence."
+    )
+    return (note,), np.where(np.isinf(scale), usual, 0.0)
+
+
+def in_own_units(model: Any, values: Array) -> Array:
+    """Return measurements as the networks see them in the units of the data.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    values : (…, D) array
+
+    Returns
+    -------
+    (…, D) array
+        A column that was left out is its mean.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> in_own_units(model, read_like(model, bursts[:7]).statistics.means).shape
+    (7, 2)
+    """
+    scale = model.feature_scale_
+    if np.all(scale == 1):
+        return values
+    unused = np.isinf(scale)
+    if not unused.any():
+        return np.asarray(values * scale)
+    return np.where(unused, model.decoder_.out_shift.numpy(), values * np.where(unused, 1.0, scale))
 
 
 def read(
@@ -298,7 +352,11 @@ def _raw(static: Data) -> Bursts:
 def noise_of(ready: Prepared) -> Noise | None:
     """Return the noise that was taken into account, in the units of the measurements."""
     noise = ready.statistics.instrument
-    return noise if noise is None or ready.scale is None else noise.scaled(1 / ready.scale)
+    if noise is None or ready.scale is None:
+        return noise
+    unused = np.isinf(ready.scale)  # which has no noise, and does not tell places apart
+    noise = noise.scaled(1 / np.where(unused, 1.0, ready.scale))
+    return noise if noise.unit is None else replace(noise, unit=np.where(unused, np.inf, noise.unit))
 
 
 def told_noise(ready: Prepared, asked: Any, static: Data | None) -> str:

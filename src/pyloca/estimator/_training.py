@@ -30,9 +30,14 @@ def train(
     *,
     n_components: int,
     burst_std: float,
+    notes: tuple[str, ...] = (),
+    constants: Array | float = 0.0,
     checkpoint: Path | None = None,
 ) -> dict[str, Any]:
-    """Train `model` and return its fitted attributes by name; `bursts` and `statistics` are in units of `scale`."""
+    """Train `model` and return its fitted attributes by name; `bursts` and `statistics` are in units of `scale`.
+
+    `constants` are what the decoder returns for features that `scale` leaves out, and `notes` are about these.
+    """
     problem = _pose(model, bursts, statistics, n_components, burst_std)
     file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
     monitor = Monitor(model.callbacks, model.verbose, file)
@@ -47,7 +52,7 @@ def train(
     dim = statistics.n_features
     fitted = {
         "encoder_": in_units(encoder, in_scale=scale),
-        "decoder_": in_units(decoder, out_scale=scale),
+        "decoder_": in_units(decoder, out_scale=scale, out_shift=constants),
         "embedding_": embedding,
         "burst_ids_": statistics.ids,
         "history_": monitor.history,
@@ -60,7 +65,7 @@ def train(
         "units_": statistics.units,
         "feature_scale_": np.ones(dim) if scale is None else scale,
         "validation_indices_": problem.validation,
-        "diagnostics_": diagnostics,
+        "diagnostics_": replace(diagnostics, notes=notes),
         "trust_scale_": trust_scale,
     }
     if statistics.feature_names is not None:

@@ -2,6 +2,7 @@
 
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, spike_words, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._columns import foreign_columns, foreign_sensors, unexplained_steps
 from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._gaps import Gap, largest_gap
@@ -24,6 +25,8 @@ __all__ = [
     "as_large_as_the_data",
     "data_size",
     "find_causes",
+    "foreign_columns",
+    "foreign_sensors",
     "judge",
     "largest_gap",
     "no_displacement",
@@ -34,4 +37,5 @@ __all__ = [
     "spike_words",
     "strain_beyond_sampling",
     "uneven_units",
+    "unexplained_steps",
 ]

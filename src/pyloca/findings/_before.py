@@ -98,7 +98,7 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
     if bursts is not None and bursts.perturbed_dim is not None:
         return None  # a regression averages noise, and its error is in the counts
     k = statistics.intrinsic_dim
-    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_features - k, 1)
+    share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_used - k, 1)
     if not NOISY.passed(share):
         return None
     if bursts is not None:
@@ -106,7 +106,7 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
         if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
             return None  # curvature
         spanned = _spanned(spectra, k)
-        if k < spanned < statistics.n_features:  # there is a floor, and it lies lower
+        if k < spanned < statistics.n_used:  # there is a floor, and it lies lower
             told = _noise_of_sensors(bursts, k) if statistics.instrument is None else ""
             if told:
                 return Finding(

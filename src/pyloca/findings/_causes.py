@@ -18,6 +18,7 @@ from pyloca.bursts import Bursts
 from pyloca.checks import Whitening, lost_bursts, overlapping, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
+from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
@@ -100,19 +101,20 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         The first that is found; empty when there is none.
     """
     first = _first_cause(fit)
+    lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
+    if first or lossy is not None:
+        # A column that has no business among the sensors causes most of the others.
+        column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts)
+        if column is not None:
+            return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not: a
-    # column that has no business among the sensors makes them seem so, and this is what says it.
-    if not first or first[0].name == "crossing":
-        lossy = _lossy(fit)
-        return first if lossy is None else (*first, lossy)
-    return first
+    # sensor that has nothing to do with the others makes them seem so, and this is what says it.
+    return first if lossy is None else (*first, lossy)
 
 
 def _first_cause(fit: Fit) -> tuple[Finding, ...]:
-    plain = [
-        partial(cause, fit)
-        for cause in (_units, _still, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)
-    ]
+    causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)
+    plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
         return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
     return _first(plain) or _first_beside_neighbors(fit)
@@ -151,6 +153,10 @@ def _units(fit: Fit) -> Finding | None:
 
 def _still(fit: Fit) -> Finding | None:
     return None if fit.bursts is None else no_displacement(fit.bursts, fit.statistics.instrument)
+
+
+def _foreign(fit: Fit) -> Finding | None:
+    return foreign_sensors(fit.statistics)
 
 
 def _few_points(fit: Fit) -> Finding | None:

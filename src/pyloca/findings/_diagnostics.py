@@ -36,10 +36,9 @@ class Finding:
     Attributes
     ----------
     name : str
-        Identifier for programs: "few_points", "scale", "unrelated", "crossing", "outliers", "noise", "units",
-        "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded", "poor_fit",
-        "round_trip", "unfinished", "distances",
-        "no_displacement".
+        Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
+        "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -93,6 +92,8 @@ class Diagnostics:
         How many points were set aside as spikes, and where, in words; empty when none were.
     noise : str
         The measurement noise that was taken into account, in words; empty when none was.
+    notes : tuple of str
+        What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
@@ -120,6 +121,7 @@ class Diagnostics:
     gap: Gap | None = None
     set_aside: str = ""
     noise: str = ""
+    notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     conditions: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -236,6 +238,7 @@ class Diagnostics:
         lists |= {
             "findings": findings,
             "strays": tuple(Stray(int(s["burst"]), str(s["reason"])) for s in facts.get("strays", ())),
+            "notes": tuple(facts.get("notes", ())),
             "gap": None if gap is None else Gap(tuple(gap["centre"]), gap["radius"], gap["spacing"]),
         }
         return cls(**(facts | lists | arrays))
@@ -277,6 +280,7 @@ class Diagnostics:
         if self.restarts:
             times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
             facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
+        facts += [("columns", note) for note in self.notes]
         facts += self.verdict()
         return [*facts, ("note", UNKNOWABLE)]
 

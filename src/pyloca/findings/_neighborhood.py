@@ -118,7 +118,7 @@ class Neighborhood:
     @cached_property
     def _cosines(self) -> Array:
         """Cosines of the largest angle between the tangents at both ends of each edge."""
-        if self.statistics.n_features == self.statistics.intrinsic_dim:
+        if self.statistics.n_used == self.statistics.intrinsic_dim:
             return np.ones(len(self.graph.heads))
         basis, _ = self.statistics.frames()
         products = np.einsum("ekd,eld->ekl", basis[self.graph.heads], basis[self.graph.tails])

@@ -1,5 +1,6 @@
 """Local geometry of bursts (mean, tangents, count, noise) and the graph of neighbouring bursts."""
 
+from pyloca.geometry._columns import ColumnLook, look_at_columns
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
 from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._regression import Regression, regress
@@ -19,6 +20,7 @@ __all__ = [
     "BurstGraph",
     "BurstSpectra",
     "BurstStatistics",
+    "ColumnLook",
     "JointMahalanobis",
     "Noise",
     "Regression",
@@ -31,6 +33,7 @@ __all__ = [
     "find_spikes",
     "find_strays",
     "intrinsic_dim_from_spectra",
+    "look_at_columns",
     "mahalanobis_graph",
     "noise_from_spectra",
     "refuse_pieces",

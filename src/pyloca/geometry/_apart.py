@@ -160,7 +160,7 @@ class _Seen:
         """Say what is wrong with it if edges do join it to the others; "" if nothing is."""
         if np.linalg.norm(others.means - statistics.means[self.row], axis=1).min() > TOO_FAR * others.size:
             return self.words(others)
-        if statistics.n_features > statistics.intrinsic_dim and all(
+        if statistics.n_used > statistics.intrinsic_dim and all(
             self._off(statistics, others, int(j)) for j in np.argsort(self.theirs)[:WITNESSES]
         ):
             return self.words(others)

@@ -83,6 +83,7 @@ class Noise:
         Parameters
         ----------
         scale : (D,) array or None
+            A feature that is divided by infinity has no noise and does not tell places apart.
 
         Returns
         -------
@@ -92,7 +93,10 @@ class Noise:
             return self
         levels = self.levels / (np.outer(scale, scale) if self.full else np.square(scale))
         places = None if self.places is None else self.places / scale
-        return replace(self, levels=levels, places=places, unit=None if self.unit is None else self.unit / scale)
+        unit = None
+        if self.unit is not None:
+            unit = np.divide(self.unit, scale, out=np.ones_like(self.unit), where=np.isfinite(scale))
+        return replace(self, levels=levels, places=places, unit=unit)
 
     def placed(self, means: Array) -> Noise:
         """Tie noise that was given per burst to the means of these bursts.

@@ -54,7 +54,7 @@ def noise_and_k(
 ) -> tuple[Noise | None, int]:
     """Find the noise in bursts, None if none is asked for, and k."""
     if intrinsic_dim is not None:
-        check_k(intrinsic_dim, bursts.n_features)
+        check_k(intrinsic_dim, bursts.n_used)
     noise: Noise | None
     if static is not None:
         noise = _from_static(Bursts(static), bursts)
@@ -104,11 +104,13 @@ def inside_variance(bursts: Bursts) -> Array:
     for rows, block in sample.blocks():
         refuse_bad_values(sample, rows, block)
         total += block[:, :POINTS].var(axis=1).sum(axis=0)
-    return np.maximum(total / len(sample), np.finfo(float).tiny)
+    # above 0, so that a feature that is left out can be divided by its own
+    least = max(np.finfo(float).eps ** 2 * float(total.max()), np.finfo(float).tiny)
+    return np.maximum(total, least) / len(sample)
 
 
 def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, noise: Noise | None) -> int:
-    counts, dim = bursts.counts, bursts.n_features
+    counts, dim = bursts.counts, bursts.n_used
     if intrinsic_dim is not None:
         return check_k(intrinsic_dim, dim)
     if counts.min() < 2:
@@ -243,7 +245,7 @@ def _draw(bursts: Bursts) -> _Sample:
 
 
 def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> tuple[Noise, int]:
-    dim, points = bursts.n_features, int(np.median(bursts.counts))
+    dim, points = bursts.n_used, int(np.median(bursts.counts))
     most = min(dim - 1, points - 3, max_dim or dim)
     given = intrinsic_dim is not None
     # The largest k first: with a smaller one, a tangent that hardly turns would pass for noise.
@@ -362,7 +364,7 @@ def _error(
     values, vectors = np.linalg.eigh(information)
     # Tangents also turn because they are estimated, which says nothing about the noise.
     k, size, points = leading.shape[1], np.square(lengths[:, -1]), freedom + leading.shape[1]
-    if np.median(size) < ABOVE * np.square(1 + np.sqrt((dim - k + 1) / points)):
+    if np.median(size) < ABOVE_NOISE * _largest_of_noise(dim - k + 1, int(points)):
         return np.inf  # the signal was taken for noise, so that tangents are those of noise alone
     tilt = np.minimum((dim - k) * size / (points * np.square(np.maximum(size - 1, 1e-3))), 1)
     chance = float(np.square(np.median(tilt))) * (1 + 2 / (dim - k))
@@ -406,8 +408,8 @@ def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
     near = cKDTree(means / unit).query(means / unit, neighbors)[1].reshape(n, neighbors)
     behind = np.maximum(freedom[near].sum(axis=1), 1e-12)
     local = squares[near].sum(axis=1) / behind
-    mean = np.average(local, weights=behind, axis=0)
-    local = np.where(mean > 0, local / np.where(mean > 0, mean, 1), 1)
+    usual = np.average(local, weights=behind, axis=0)
+    local = np.divide(local, usual, out=np.ones_like(local), where=usual > 0)  # what is left out has none
     # Neighbours agree with each other more than chance would have it; a little unevenness does no harm.
     errors = np.sqrt(2 / behind)
     uneven = np.sqrt(np.mean(np.square((local - 1) / errors), axis=0)) > UNEVEN_ERRORS

@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
+from pyloca.geometry._columns import look_at_columns
 from pyloca.geometry._divisors import divisors
-from pyloca.geometry._sample import sample_rows
-from pyloca.geometry._spikes import without_spikes
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.thresholds import POINTS, PROBE
 
 __all__ = ["feature_scale"]
 
@@ -23,8 +21,10 @@ def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
     The coordinates of LOCA do not depend on a linear change of the measurements, but how accurately they are found
     does. Each feature is divided by the standard deviation of its burst means when the features are of different
     kinds: when their units differ, when a table names a few of them, or when their spreads differ by more than those
-    of one kind do. Otherwise all features keep their relative size, as the pixels of an image should. A feature in
-    which bursts differ only by sampling carries no information and is made small instead.
+    of one kind do. Otherwise all features keep their relative size, as the pixels of an image should.
+
+    A column that is no measurement is left out (`ColumnLook.left_out`): its divisor is infinite. A faint pixel, in
+    which bursts differ only by sampling, is made small.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
     Returns
     -------
     (D,) array or None
-        The divisors; None if all features keep their units.
+        The divisors, infinite for features that are left out; None if all features keep their units.
 
     Examples
     --------
@@ -49,19 +49,14 @@ def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
     >>> bool(1e5 < scale[1] / scale[0] < 1e7)
     True
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        means, inside, counts = _look(data)
-        spread = means.std(axis=0)
-    error = inside / np.sqrt(max(counts, 2.0))
-    return divisors(np.abs(means).max(axis=0), spread, error, inside, data.feature_names, data.units)
-
-
-def _look(data: Bursts | BurstStatistics) -> tuple[Array, Array, float]:
-    """Return means (n, D) of some bursts, the standard deviation inside a burst (D,), and the median count."""
-    if isinstance(data, BurstStatistics):
-        return data.means, np.sqrt(np.square(data.tangents).sum(axis=1).mean(axis=0)), float(np.median(data.counts))
-    sample = without_spikes(data)[sample_rows(len(data), PROBE)]
-    means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))
-    for rows, block in sample.blocks():
-        means[rows], variances[rows] = block.mean(axis=1), block[:, :POINTS].var(axis=1)
-    return means, np.sqrt(variances.mean(axis=0)), float(np.median(sample.counts))
+    look = look_at_columns(data)
+    if not look.finite:
+        return None  # the pass over the data says which burst and which sensor
+    used = np.ones(data.n_features, dtype=bool)
+    used[list(look.left_out)] = False
+    level = np.abs(look.means).max(axis=0)
+    error = np.where(look.signal & used, 0.0, np.inf)  # what is left out is not to decide about the others
+    scale = divisors(level, look.spread, error, look.inside, data.feature_names, data.units)
+    if used.all():
+        return scale
+    return np.where(used, 1.0 if scale is None else scale, np.inf)

@@ -71,7 +71,7 @@ class BurstSpectra:
         BurstSpectra
         """
         sample = well_kept(bursts[sample_rows(len(bursts), size)])
-        spectra = cls.empty(sample.counts, bursts.n_features)
+        spectra = cls.empty(sample.counts, bursts.n_used)
         for rows, block in sample.blocks():
             spectra.add(rows, block)
         return spectra

@@ -344,6 +344,11 @@ class BurstStatistics:
         """D, the dimension of the measurements."""
         return self.means.shape[1]
 
+    @property
+    def n_used(self) -> int:
+        """Number of features that are not left out: those left out are zero everywhere."""
+        return int((self.means.any(axis=0) | self.tangents.any(axis=(0, 1))).sum())
+
     def burst_std(self, known: float | None = None) -> float:
         """Return σ as given, or else estimate it from the bursts.
 
@@ -470,7 +475,8 @@ class BurstStatistics:
         -------
         BurstStatistics
         """
-        spread = float(np.median(self.means.std(axis=0)))
+        spreads = self.means.std(axis=0)
+        spread = float(np.median(spreads[spreads > 0])) if spreads.any() else 0.0  # those left out have none
         centred = self.means - self.means.mean(axis=0)
         tangents = _round(self.tangents, self.burst_std(), 20)
         # An SVD does not determine the sign of a tangent.
@@ -505,7 +511,7 @@ class BurstStatistics:
             return self
         k, dim = self.intrinsic_dim, self.n_features
         if isinstance(measurement_noise, str) and measurement_noise == "estimate":
-            noise = Noise(np.full((1, dim), noise_from_spectra(self.residuals, self.counts, dim, k)))
+            noise = Noise(np.full((1, dim), noise_from_spectra(self.residuals, self.counts, self.n_used, k)))
         elif isinstance(measurement_noise, Noise):
             noise = measurement_noise
         else:
@@ -635,7 +641,7 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
 def _long(bursts: Bursts, max_strays: float) -> Bursts:
     """Leave out the shortest bursts: a spectrum is as long as the shortest burst lets it be."""
     counts, most = bursts.counts, allowed_strays(len(bursts), max_strays)
-    least = min(bursts.n_features + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
+    least = min(bursts.n_used + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
     return bursts if counts.min() >= least else bursts[counts >= least]
 
 

@@ -105,7 +105,11 @@ class Standardized(nn.Module):
 
 
 def in_units(
-    network: nn.Module, *, in_scale: NDArray[np.float64] | None = None, out_scale: NDArray[np.float64] | None = None
+    network: nn.Module,
+    *,
+    in_scale: NDArray[np.float64] | None = None,
+    out_scale: NDArray[np.float64] | None = None,
+    out_shift: NDArray[np.float64] | float = 0.0,
 ) -> nn.Module:
     """Wrap a network so that its inputs or outputs are in the user's units.
 
@@ -113,7 +117,10 @@ def in_units(
     ----------
     network : torch.nn.Module
     in_scale, out_scale : (n,) array, optional
-        Divisors of the features inside; None leaves them alone.
+        Divisors of the features inside; None leaves them alone. Infinity leaves a feature out: the network is given 0
+        in its place.
+    out_shift : (n,) array
+        What comes out for features that are left out; 0 for all others.
 
     Returns
     -------
@@ -122,5 +129,6 @@ def in_units(
     """
     if in_scale is None and out_scale is None:
         return network
-    ends = (0.0, 1.0 if in_scale is None else in_scale, 0.0, 1.0 if out_scale is None else out_scale)
+    out: NDArray[np.float64] | float = 1.0 if out_scale is None else np.where(np.isinf(out_scale), 0.0, out_scale)
+    ends = (0.0, 1.0 if in_scale is None else in_scale, out_shift, out)
     return Standardized(network, *ends).to(next(network.parameters()).dtype).eval()

@@ -174,6 +174,7 @@ def explorer(
 def _mixed(model: LOCA) -> bool:
     """Whether features are of different kinds, so that they cannot share one axis."""
     units, scale = getattr(model, "units_", None), model.feature_scale_
+    scale = scale[np.isfinite(scale)]  # the others were left out
     return (units is not None and len(set(units)) > 1) or bool(np.any(scale != scale[0]))
 
 
@@ -246,7 +247,8 @@ def _scalings(module: nn.Module, n_in: int, n_out: int) -> tuple[Array, Array, A
     """Combine all scalings around a network: y ↦ out_shift + out_scale · network((y − in_shift) / in_scale)."""
     in_shift, in_scale, out_shift, out_scale = np.zeros(n_in), np.ones(n_in), np.zeros(n_out), np.ones(n_out)
     while isinstance(module, Standardized):  # from the outermost in
-        in_shift = in_shift + in_scale * module.in_shift.numpy()
+        finite = np.where(np.isinf(in_scale), 0.0, in_scale)  # a feature that is left out is 0 inside
+        in_shift = in_shift + finite * module.in_shift.numpy()
         in_scale = in_scale * module.in_scale.numpy()
         out_shift = out_shift + out_scale * module.out_shift.numpy()
         out_scale = out_scale * module.out_scale.numpy()

@@ -14,7 +14,7 @@ from pyloca.bursts import open_bursts
 from pyloca.checks import whitening
 from pyloca.diagnostics import Agreement
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, Reading, feature_label, read_like, training_embedding
+from pyloca.estimator import LOCA, Data, Reading, feature_label, in_own_units, read_like, training_embedding
 from pyloca.findings import Diagnostics, judge, round_trip_errors
 from pyloca.geometry import BurstStatistics
 from pyloca.inspection import median_spectrum
@@ -62,7 +62,7 @@ class Found:
     @property
     def means(self) -> Array:
         """Burst means (N, D) in the user's units."""
-        return self.statistics.means * self.model.feature_scale_
+        return in_own_units(self.model, self.statistics.means)
 
     @property
     def named(self) -> bool:

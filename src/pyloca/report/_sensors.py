@@ -82,7 +82,7 @@ def sensor_table(found: Found) -> Table:
     off = np.median(np.abs(found.model.decode(found.Z[some]) - means[some]), axis=0)
     facts = (means.min(axis=0), means.max(axis=0), off, found.model.feature_scale_)
     rows = [
-        (name, *(re.sub("^-", "−", f"{value:.4g}") for value in values))
+        (name, *("left out" if np.isinf(value) else re.sub("^-", "−", f"{value:.4g}") for value in values))
         for name, *values in zip(found.sensors[:LISTED], *(fact[:LISTED] for fact in facts), strict=True)
     ]
     more = f"; the first {LISTED} of {means.shape[1]}" if means.shape[1] > LISTED else ""

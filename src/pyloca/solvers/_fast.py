@@ -123,7 +123,7 @@ class _FastSolver:
         self.trained = problem.statistics[problem.train]
         self.shift = self.trained.means.mean(axis=0)
         spread = np.square(self.trained.means - self.shift).sum(axis=1).mean()
-        self.scale = float(np.sqrt(spread / self.trained.n_features))
+        self.scale = float(np.sqrt(spread / self.trained.n_used))
         self.data = _Data(np.nan, torch.empty(0), torch.empty(0))
 
         self.encoder = self._new_encoder()

@@ -1,0 +1,121 @@
+"""A check for columns that are no measurement of the state: sensors that do not follow the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from pyloca.bursts import Bursts
+from pyloca.findings._diagnostics import Finding
+from pyloca.geometry import BurstStatistics, look_at_columns, sample_rows
+from pyloca.thresholds import ALONE, FEW, LEVERAGE, NEIGHBORS, RECHECKED, SILENT, UNEXPLAINED
+
+__all__ = ["foreign_columns", "foreign_sensors", "unexplained_steps"]
+
+Array = NDArray[np.float64]
+
+
+def unexplained_steps(statistics: BurstStatistics) -> Array:
+    """Compute how little of a feature's steps between neighbours the bursts explain.
+
+    A step Δ between the means of neighbouring bursts lies in the tangent space: Δ ≈ Aᵀ c. With c from all features but
+    one, that one should change by its part of Aᵀ c. It is a regression with one row per feature, so the error of each
+    row without itself is e / (1 − h), with e the residual and h the leverage.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+
+    Returns
+    -------
+    (D,) array
+        Σ |Δ − predicted| / Σ (|Δ| + |predicted|) over steps beyond sampling: 0 for a sensor that follows the others, 1
+        for one that has nothing to do with them. nan where too few steps can be judged, as when no other feature shows
+        a direction.
+    """
+    dim, k = statistics.n_features, statistics.intrinsic_dim
+    out = np.full(dim, np.nan)
+    used = np.flatnonzero(statistics.means.std(axis=0) > 0)
+    if len(statistics) < FEW or len(used) <= k:
+        return out
+    some = statistics[sample_rows(len(statistics), RECHECKED)]
+    spread = statistics.means.std(axis=0)[used]
+    means, tangents = some.means[:, used] / spread, some.tangents[:, :, used] / spread
+    count = min(NEIGHBORS, len(some) - 1)
+    ends = cKDTree(means).query(means, count + 1)[1][:, 1:].ravel()
+    starts = np.repeat(np.arange(len(some)), count)
+    steps = means[ends] - means[starts]  # (e, D)
+    basis = np.linalg.svd(tangents, full_matrices=False)[2][starts]  # (e, k, D)
+    residual = steps - np.einsum("ek,ekd->ed", np.einsum("ekd,ed->ek", basis, steps), basis)
+    rest = 1 - np.square(basis).sum(axis=1)  # 1 − h
+    error = residual / np.maximum(rest, LEVERAGE)
+    sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
+    judged = (rest > LEVERAGE) & (np.maximum(np.abs(steps), np.abs(steps - error)) > SILENT * sampling)
+    total = np.where(judged, np.abs(steps) + np.abs(steps - error), 0).sum(axis=0)
+    enough = judged.sum(axis=0) > ALONE * len(steps)
+    with np.errstate(invalid="ignore"):
+        out[used] = np.where(enough, np.where(judged, np.abs(error), 0).sum(axis=0) / total, np.nan)
+    return out
+
+
+def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
+    """Check for sensors that change between bursts by themselves, unlike what the bursts say.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+
+    Returns
+    -------
+    Finding or None
+        "columns", or None when nothing is wrong, or when so many sensors do not follow each other that none can be
+        blamed.
+    """
+    unexplained = unexplained_steps(statistics)
+    features = np.flatnonzero(unexplained > UNEXPLAINED)
+    judged = int(np.isfinite(unexplained).sum())
+    varying = int((statistics.means.std(axis=0) > 0).sum())
+    if not len(features) or 2 * len(features) >= varying or judged == 0:
+        return None
+    names = _names(features.tolist(), statistics)
+    return Finding(
+        "columns",
+        f"{', '.join(names)}: from burst to burst this changes by itself, not as the bursts of the other sensors say "
+        f"({unexplained[features].min():.0%} of its steps between neighbours are unexplained). It is no measurement of "
+        "the same state: a room temperature, a clock, or a sensor read at another time. "
+        f"Leave it out: exclude={_exclude(features.tolist(), statistics)}, --exclude in the shell.",
+    )
+
+
+def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
+    """Check for clocks, labels and silent columns that were kept, once something is wrong with a fit.
+
+    Parameters
+    ----------
+    data : Bursts or BurstStatistics
+        As the networks see them: columns that were left out are zero.
+
+    Returns
+    -------
+    Finding or None
+        "columns", or None when nothing is wrong.
+    """
+    look = look_at_columns(data)
+    features = [j for j, kind in look.suspects.items() if kind != "constant"]
+    if not features or not look.signal.any():
+        return None
+    return Finding(
+        "columns",
+        f"columns that are no measurement of the state stand among the sensors: {look.listed(features, data)}. Leave "
+        f"them out: exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
+        "which leaves out what is certain.",
+    )
+
+
+def _names(features: list[int], data: Bursts | BurstStatistics) -> list[str]:
+    return [f"feature {j}" if data.feature_names is None else repr(data.feature_names[j]) for j in features]
+
+
+def _exclude(features: list[int], data: Bursts | BurstStatistics) -> str:
+    return "[…]" if data.feature_names is None else f"[{', '.join(_names(features, data))}]"
