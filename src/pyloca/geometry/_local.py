@@ -76,6 +76,7 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
         Intrinsic dimension.
     whitener : Whitener, optional
         Of the noise of these bursts.
+
     Returns
     -------
     Local
