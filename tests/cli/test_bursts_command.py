@@ -1,6 +1,7 @@
 """``pyloca bursts``: recordings from the shell."""
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from pyloca.bursts import open_bursts
@@ -34,3 +35,20 @@ def test_uneven_times_and_clocks_are_refused(tmp_path):
     done = run("bursts", write(tmp_path / "s.csv", range(900)), "-o", tmp_path / "b.npz")
     assert done.exit_code == 3 and "--time t" in done.stderr
     assert run("bursts", table, "--eps", "2", "-o", tmp_path / "b.npz").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--window", "abc"], 2, "expected 'auto' or an integer of at least 2; got 'abc'"),
+        (["--window", "5000"], 3, "a window of 5000 steps needs 5001"),
+        (["--window", "auto", "--time", "clock"], 3, "there is no column 'clock'"),
+        (["-o", "b.txt"], 2, "expected a .npz or .npy or .csv or .parquet file"),
+    ],
+)
+def test_wrong_options_of_a_recording(options, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "r.csv", np.arange(1000) / 100)
+    done = run("bursts", "r.csv", "--time", "t", "-o", "b.npz", *options)
+    assert done.exit_code == code and message in done.stderr, done.output
+    assert not (tmp_path / "b.npz").exists()

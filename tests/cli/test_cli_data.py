@@ -110,7 +110,7 @@ def test_a_fit_that_should_not_be_believed_exits_with_4(folder, tmp_path):
         (["fit", "bursts.npy", "-o", "m.pkl"], 2, "a model is a .safetensors file"),
         (["fit", "bursts.npy", "-o", "nowhere/m.safetensors"], 2, "cannot write"),
         (["fit", "bursts.npy", "--json", "--hidden-layers", "a"], 2, "integers such as 50,50"),
-        (["fit", "bursts.npy", "--json", "--measurement-noise", "a"], 2, "a number, or 'estimate'"),
+        (["fit", "bursts.npy", "--json", "--measurement-noise", "a"], 2, "expected 'estimate', a number"),
         (["fit", "bursts.npy", "--json", "--activation", "relu"], 2, "activation must be one of"),
         (["fit", "bursts.npy", "--json", "--burst-std", "-1"], 2, "burst_std must be a number > 0"),
         (["fit", "bursts.npy", "--json", "-d", "1"], 3, "n_components = 1"),
