@@ -275,6 +275,7 @@ CORRELATED = _define("CORRELATED", 0.15, "correlation of white residuals that in
 NOISE_ERROR = _define("NOISE_ERROR", 0.1, "relative error of a tangent's variance that estimated noise may cause")
 NOISE_FREEDOM = _define("NOISE_FREEDOM", 200.0, "degrees of freedom per sensor behind a local level of the noise")
 ABOVE_NOISE = _define("ABOVE_NOISE", 1.12, "times the largest eigenvalue of noise alone above which a direction counts")
+HIDDEN = _define("HIDDEN", 0.9, "noise share of a typical burst, over that of noise alone, at which bursts are refused")
 MAY_BE_CURVATURE = _define(
     "MAY_BE_CURVATURE", 0.01, "part of the variance inside bursts below which a sensor's residual is not called noise"
 )

@@ -200,7 +200,7 @@ def test_a_planted_fault_is_named(name, fewer_bursts):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [("noise", "measurement noise hides"), ("pieces", "pieces that do not touch")]
+    ("name", "word"), [("noise", "contain measurement noise"), ("pieces", "pieces that do not touch")]
 )
 def test_a_planted_fault_is_refused(name, word, fewer_bursts):
     data = faults.FAULTS[name](0)

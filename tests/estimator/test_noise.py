@@ -62,7 +62,7 @@ def test_without_it_coordinates_come_out_short(models):
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_agree(form, models):
     model, expected = models[form], models["(D,)"]
-    assert size(model) == pytest.approx(1, abs=0.08)  # one number for all sensors is too much for some
+    assert size(model) == pytest.approx(1, abs=0.12 if form == "number" else 0.08)  # one number is too much for some
     apart = [np.linalg.norm(m.embedding_[:-1] - m.embedding_[1:], axis=1) for m in (model, expected)]
     assert np.sqrt(np.mean((apart[0] - apart[1]) ** 2)) < (0.1 if form == "number" else 0.05) * np.mean(apart[1])
 

@@ -19,7 +19,7 @@ def curved_bursts(noise, n=200, m=40, seed=0):
 
 
 def residuals_by_hand(burst, std, floor, k):
-    """Variance off the k leading white directions, less that of noise and floor, in the coordinates of the data."""
+    """Variance off the k leading white directions, less 1.1 times that of noise, in the coordinates of the data."""
     m = len(burst)
     factor = np.diag(np.sqrt(std**2 + floor))
     covariance = np.cov(burst, rowvar=False)
@@ -27,8 +27,9 @@ def residuals_by_hand(burst, std, floor, k):
     values, vectors = np.linalg.eigh(back @ covariance @ back.T)
     lead = factor @ vectors[:, ::-1][:, :k]
     rest = np.trace(covariance) - np.trace(lead @ np.diag(values[::-1][:k]) @ lead.T)
-    noise = np.trace(factor @ factor.T) - np.trace(lead @ lead.T)
-    return max(rest - (1 - k / (m - 1)) * noise, 0)
+    along = np.diag(vectors[:, ::-1][:, :k].T @ back @ np.diag(std**2) @ back.T @ vectors[:, ::-1][:, :k])
+    noise = np.square(std).sum() - (along * np.square(lead).sum(axis=0)).sum()
+    return max(rest - 1.1 * (1 - k / (m - 1)) * noise, 0)
 
 
 def test_residuals_are_those_of_the_data():

@@ -40,7 +40,7 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     loud = [int(j) for j in np.argsort(-part, kind="stable") if part[j] > ROUNDING]
     if not loud:
         return f"{origin}: no sensor has noise that stands out"
-    std = std if scale is None else std * scale
+    std = std if scale is None else std * np.where(np.isfinite(scale), scale, 0)  # a column left out has none
     names = statistics.feature_names or [f"feature {j}" for j in range(len(std))]
     units = statistics.units or [""] * len(std)
     listed = ", ".join(f"{names[j]} {std[j]:.2g} {units[j]}".rstrip() for j in loud[:SHOWN])

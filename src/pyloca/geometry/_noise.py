@@ -15,6 +15,7 @@ from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
 from scipy.spatial import cKDTree
 
 from pyloca.errors import BurstError
+from pyloca.thresholds import HIDDEN
 
 __all__ = ["FLOOR", "Noise", "Whitener", "as_noise", "refuse_hidden"]
 
@@ -24,8 +25,7 @@ Array = NDArray[np.float64]
 # the noise where coordinates are chosen; it is not subtracted.
 FLOOR = 1e-4
 
-# Bursts are refused when their noise share is this part of that of noise alone, or of 1.
-HIDDEN, DRAWS = 0.9, 51
+DRAWS = 51  # of noise alone, with which bursts are compared
 
 FORMS = 'None, "estimate", a number ≥ 0, standard deviations (D,) or (N, D), or covariances (D, D) or (N, D, D)'
 
