@@ -36,7 +36,7 @@ def test_links_of_the_pages_resolve():
 def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 17
+    assert len(blocks) == 18
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:

@@ -277,7 +277,7 @@ NOISE_FREEDOM = _define("NOISE_FREEDOM", 200.0, "degrees of freedom per sensor b
 ABOVE_NOISE = _define("ABOVE_NOISE", 1.12, "times the largest eigenvalue of noise alone above which a direction counts")
 HIDDEN = _define("HIDDEN", 0.9, "noise share of a typical burst, over that of noise alone, at which bursts are refused")
 MAY_BE_CURVATURE = _define(
-    "MAY_BE_CURVATURE", 0.01, "part of the variance inside bursts below which a sensor's residual is not called noise"
+    "MAY_BE_CURVATURE", 0.002, "part of the variance inside bursts below which a sensor's residual is not called noise"
 )
 UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels of the noise differ from place to place")
 
