@@ -110,7 +110,7 @@ def from_time_series(
     >>> walk = np.cumsum(0.1 * np.random.RandomState(0).standard_normal((3001, 2)), axis=0)
     >>> from_time_series(walk)
     Bursts(N=150, M=20, D=2)
-    >>> from_time_series([walk, walk[:1000]], window=30, lag=1, keys=["a", "b"]).ids[-1]
+    >>> from_time_series([walk, walk[:1000]], window=30, lag=1, keys=["a", "b"]).ids[-1].item()
     'b/32'
     """
     recordings, names = _recordings(series)

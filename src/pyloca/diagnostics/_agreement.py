@@ -125,6 +125,7 @@ def agreement(
     >>> from pyloca.bursts import from_function
     >>> X = np.random.RandomState(0).uniform(size=(100, 2))
     >>> bursts = from_function(lambda x: np.c_[x, x[:, 0] * x[:, 1]], X, 0.01, 20, random_state=0)
+    >>> bursts = bursts.without_perturbations()  # which would leave no error to speak of
     >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), max_iter=100, random_state=0).fit(bursts)
     >>> found = agreement(model, bursts, n_splits=1, random_state=0)
     >>> bool(0.001 < np.median(found.standard_errors) < 0.02)
