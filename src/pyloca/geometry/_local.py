@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyloca.geometry._noise import Whitener
 
-__all__ = ["Local", "look", "nothing", "split_noise"]
+__all__ = ["Local", "look", "look_along", "nothing", "split_noise"]
 
 Array = NDArray[np.float64]
 
@@ -93,6 +93,32 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
         return Local(means, tangents, rest, counts, total, noise, tilts)
     rows, singular, rest = _leading(centred, k)
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
+
+
+def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:
+    """Compute the local pictures of bursts whose planes are known better than from their own points.
+
+    Parameters
+    ----------
+    block : (b, M, D) array
+    planes : (b, k, D) array
+        Orthonormal rows in white coordinates.
+    whitener : Whitener
+        Of the noise of these bursts.
+
+    Returns
+    -------
+    Local
+    """
+    means = block.mean(axis=1)
+    centred = block - means[:, None]
+    m, counts = centred.shape[1], np.full(len(block), float(centred.shape[1]))
+    inside = np.einsum("bmd,bkd->bmk", whitener.white(centred), planes)
+    values, axes = np.linalg.eigh(np.einsum("bmk,bml->bkl", inside, inside) / (m - 1))
+    rows, singular = np.einsum("bkl,bkd->bld", axes[:, :, ::-1], planes), np.sqrt(np.maximum(values[:, ::-1], 1e-300))
+    tangents, total, noise = split_noise(whitener, rows, singular, np.full(len(block), np.inf))  # they do not lean
+    rest, _ = _off_tangents(whitener, rows, singular, np.square(centred).sum(axis=(1, 2)) / (m - 1), m)
+    return Local(means, tangents, rest, counts, total, noise, np.zeros(len(block)))
 
 
 def nothing(block: Array, k: int) -> Local:

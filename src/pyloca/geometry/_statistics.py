@@ -14,6 +14,7 @@ from pyloca.errors import BurstError
 from pyloca.geometry._local import Local, look, nothing, split_noise
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
 from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
+from pyloca.geometry._planes import straighten
 from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
     allowed_strays,
@@ -189,6 +190,8 @@ class BurstStatistics:
             white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
             for array, values in zip(seen, look(block, k, white), strict=True):
                 array[rows] = values
+        if noise is not None and floor is not None:
+            straighten(seen, bursts, noise, floor)
         out = cls(
             seen.means,
             seen.tangents,
