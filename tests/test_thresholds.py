@@ -49,7 +49,17 @@ NOT_VERDICTS |= {
     "LEAST_SIGNAL",
     "SIMULATED",
 }
-NOT_VERDICTS |= {"SAME_DIRECTION", "PRIOR_FREEDOM", "MOST_POINTS", "ROUNDING", "LESS", "DRAWS", "NEAR", "KEPT"}
+NOT_VERDICTS |= {
+    "SAME_DIRECTION",
+    "PRIOR_FREEDOM",
+    "MOST_POINTS",
+    "ROUNDING",
+    "LESS",
+    "DRAWS",
+    "NEAR",
+    "KEPT",
+    "BETTER",
+}
 
 
 def sources():
