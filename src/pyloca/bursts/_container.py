@@ -333,8 +333,11 @@ class Bursts:
 
     @property
     def screened(self) -> bool:
-        """Whether nobody looks for spikes: it was decided which points are set aside, or they are not samples."""
-        return self._aside is not None or self.effective_counts is not None
+        """Whether nobody looks for spikes: it was decided which points are set aside, or they are not samples.
+
+        Bursts of known perturbations are among these: a regression sees its outliers itself, in the residuals.
+        """
+        return self._aside is not None or self.effective_counts is not None or self._perturbations is not None
 
     @property
     def set_aside(self) -> NDArray[np.int64]:

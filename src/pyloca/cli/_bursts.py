@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import cli, debug_option, not_the_data, require, writable
+from pyloca.cli._main import cli, debug_option, not_the_data, require, usage, writable
 from pyloca.cli._settings import units
-from pyloca.errors import BurstError, PylocaError
+from pyloca.errors import BurstError
 
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
@@ -126,7 +124,7 @@ def bursts(
     kind = _kind(data, columns, recording, spots, neighbors)
     from pyloca.bursts import Bursts, save_bursts
 
-    with _usage():
+    with usage():
         if kind == "picture":
             made = _from_picture(data[0], spots)
         elif kind == "table":
@@ -252,17 +250,6 @@ def _from_picture(data: str, options: Spots) -> Bursts:
             picture = picture[..., :3].mean(axis=-1)  # colours as grey; a fourth channel is transparency
     given = {name: value for name, value in options._asdict().items() if value is not None}
     return from_image(picture, **given)
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Report an invalid option as wrong usage; bad data has an exit code of its own."""
-    try:
-        yield
-    except PylocaError:
-        raise
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 # -- what is said -----------------------------------------------------------------------------------------------

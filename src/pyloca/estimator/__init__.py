@@ -4,16 +4,8 @@ from pyloca.estimator._candidates import ComponentFits, compare_components
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import (
-    Data,
-    Prepared,
-    Reading,
-    in_own_units,
-    prepare,
-    read_like,
-    refuse_unfit,
-    told_noise,
-)
+from pyloca.estimator._prepare import Prepared, prepare, refuse_unfit, told_noise
+from pyloca.estimator._reading import Data, Reading, in_own_units, read_like
 from pyloca.estimator._rescale import burst_rows
 from pyloca.estimator._sound import training_embedding
 

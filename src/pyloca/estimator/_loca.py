@@ -25,19 +25,8 @@ from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._reading import (
-    Data,
-    holds_bursts,
-    in_own_units,
-    inner,
-    left_out,
-    means_like,
-    noise_of,
-    prepare,
-    read_like,
-    refuse_unfit,
-    told_noise,
-)
+from pyloca.estimator._prepare import left_out, noise_of, prepare, refuse_unfit, told_noise
+from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
 from pyloca.estimator._training import train

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.estimator._reading import Prepared
+from pyloca.estimator._prepare import Prepared
 from pyloca.findings import data_size, round_trip_errors
 from pyloca.geometry import BurstStatistics, burst_means
 from pyloca.networks import apply_rows

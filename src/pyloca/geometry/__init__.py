@@ -2,7 +2,9 @@
 
 from pyloca.geometry._columns import ColumnLook, look_at_columns
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
+from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import Noise, as_noise
+from pyloca.geometry._noise_estimate import given_noise
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
@@ -12,8 +14,8 @@ from pyloca.geometry._spectra import (
     intrinsic_dim_from_spectra,
     noise_from_spectra,
 )
-from pyloca.geometry._spikes import SpikeRule, find_spikes, without_spikes
-from pyloca.geometry._statistics import BurstStatistics, burst_means
+from pyloca.geometry._spikes import SpikeRule, find_spikes, set_aside, without_spikes
+from pyloca.geometry._statistics import BurstStatistics
 from pyloca.geometry._strays import find_strays
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "feature_scale",
     "find_spikes",
     "find_strays",
+    "given_noise",
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
@@ -39,5 +42,6 @@ __all__ = [
     "refuse_pieces",
     "regress",
     "sample_rows",
+    "set_aside",
     "without_spikes",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import FLOOR, Noise, as_noise
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
@@ -33,6 +34,9 @@ from pyloca.thresholds import (
     PROBE,
     UNEVEN_ERRORS,
 )
+
+if TYPE_CHECKING:
+    from pyloca.geometry._statistics import BurstStatistics
 
 __all__ = ["given_noise", "inside_variance", "noise_and_k"]
 
@@ -88,13 +92,15 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
     )
 
 
-def given_noise(bursts: Bursts, measurement_noise: Any) -> Any:
+def given_noise(data: Bursts | BurstStatistics, measurement_noise: Any) -> Any:
     """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone."""
     asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
     if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
         return measurement_noise
-    noise = as_noise(measurement_noise, len(bursts), bursts.n_features, bursts.feature_names)
-    return noise if len(noise.levels) == 1 else noise.placed(_means(bursts))
+    noise = as_noise(measurement_noise, len(data), data.n_features, data.feature_names)
+    if len(noise.levels) == 1:
+        return noise
+    return noise.placed(burst_means(data) if isinstance(data, Bursts) else data.means)
 
 
 def inside_variance(bursts: Bursts) -> Array:
@@ -158,14 +164,6 @@ def _largest_of_noise(dim: int, freedom: int) -> float:
         return float(np.square(1 + np.sqrt(dim / freedom)))
     draws = np.random.RandomState(0).standard_normal((200, freedom, dim))
     return float(np.median(np.square(np.linalg.svd(draws, compute_uv=False)[:, 0]))) / freedom
-
-
-def _means(bursts: Bursts) -> Array:
-    means = np.empty((len(bursts), bursts.n_features))
-    for rows, block in bursts.blocks():
-        refuse_bad_values(bursts, rows, block)
-        means[rows] = block.mean(axis=1)
-    return means
 
 
 # -- bursts taken while nothing was perturbed ---------------------------------------------------------------------

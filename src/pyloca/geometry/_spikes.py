@@ -30,7 +30,7 @@ from pyloca.thresholds import (
     SPIKE_WINDOW,
 )
 
-__all__ = ["SpikeRule", "distances", "find_spikes", "well_kept", "without_spikes"]
+__all__ = ["SpikeRule", "distances", "find_spikes", "set_aside", "well_kept", "without_spikes"]
 
 Array = NDArray[np.float64]
 
@@ -160,9 +160,32 @@ def without_spikes(bursts: Bursts) -> Bursts:
     >>> without_spikes(datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts).set_aside.sum()
     np.int64(0)
     """
+    return set_aside(bursts, find_spikes(bursts))
+
+
+def set_aside(bursts: Bursts, rule: SpikeRule | None) -> Bursts:
+    """Set aside what a rule calls a spike, and let nobody look for others.
+
+    Parameters
+    ----------
+    bursts : Bursts
+    rule : SpikeRule or None
+        None: no point is a spike.
+
+    Returns
+    -------
+    Bursts
+        A view of the same memory; the bursts themselves if it was decided before.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts
+    >>> bursts.screened, set_aside(bursts, None).screened
+    (False, True)
+    """
     if bursts.screened:
         return bursts
-    rule = find_spikes(bursts)
     return bursts.set_points_aside([], []) if rule is None else rule.clean(bursts)
 
 

@@ -34,7 +34,7 @@ from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_
 from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.thresholds import MIN_BURSTS
 
-__all__ = ["BurstStatistics", "burst_means"]
+__all__ = ["BurstStatistics"]
 
 EPS = np.finfo(np.float64).eps
 _PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
@@ -608,37 +608,6 @@ class BurstStatistics:
                 f" (variances {np.array2string(self.spectra[i], precision=3)}). Remove it, or lower intrinsic_dim. "
                 f"{more}".rstrip()
             )
-
-
-def burst_means(bursts: Bursts) -> NDArray[np.float64]:
-    """Compute the means of bursts, without their tangents; their readings at displacement 0 if perturbations are known.
-
-    Parameters
-    ----------
-    bursts : Bursts
-
-    Returns
-    -------
-    (N, D) array
-
-    Raises
-    ------
-    BurstError
-        If a value is not finite or too large to be squared.
-
-    Examples
-    --------
-    >>> from pyloca import datasets
-    >>> burst_means(datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts).shape
-    (100, 2)
-    """
-    if bursts.perturbed_dim is not None:
-        return look_by_regression(bursts).means
-    means = np.empty((len(bursts), bursts.n_features))
-    for rows, block in bursts.blocks():
-        refuse_bad_values(bursts, rows, block)
-        means[rows] = block.mean(axis=1)
-    return means
 
 
 def _long(bursts: Bursts, max_strays: float) -> Bursts:
