@@ -28,7 +28,7 @@ def _text(cell: Any) -> str:
     return f"{cell:.2g}" if isinstance(cell, float) else str(cell)
 
 
-def write_results(name: str, content: dict[str, Any]) -> None:
+def write_results(name: str, content: dict[str, Any], *, quiet: bool = False) -> None:
     RESULTS.mkdir(exist_ok=True)
     content = {
         "date": datetime.date.today().isoformat(),
@@ -39,7 +39,8 @@ def write_results(name: str, content: dict[str, Any]) -> None:
     }
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    print(f"written: benchmarks/results/{path.name}")
+    if not quiet:
+        print(f"written: benchmarks/results/{path.name}")
 
 
 def summary(values: Sequence[float], bar: float) -> dict[str, Any]:

@@ -5,11 +5,12 @@ One module per subject; each has `ROWS`.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from benchmarks.dirty import clean, columns, noise, perturbations, recordings, scale, spikes, spots, strays
 from benchmarks.dirty._row import Row
-from benchmarks.tables import print_table, summary, write_results
+from benchmarks.tables import RESULTS, commit, print_table, summary, write_results
 
 __all__ = ["ROWS", "run"]
 
@@ -18,35 +19,35 @@ ROWS: tuple[Row, ...] = tuple(row for subject in SUBJECTS for row in subject.ROW
 
 
 def run(seeds: list[int], only: str = "") -> bool:
-    """Measure all rows, or those whose names contain one of the words in `only`."""
+    """Measure all rows, or those whose names contain one of the words in `only`, beside earlier ones in the file."""
     words = [word.strip() for word in only.split(",") if word.strip()]
     rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
-    facts: dict[str, Any] = {}
+    kept = RESULTS / "dirty.json"
+    facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))["rows"] if only and kept.is_file() else {}
     for row in rows:
         measured = []
         for seed in seeds:
             measured.append(row.measure(seed))
             told = ", ".join(f"{key} {_short(value)}" for key, value in measured[-1].items())
             print(f"{row.name}, seed {seed}: {told}", flush=True)
-        facts[row.name] = summary([one["value"] for one in measured], row.bar) | {"what": row.what, "runs": measured}
+        facts[row.name] = {
+            **summary([one["value"] for one in measured], row.bar),
+            "what": row.what,
+            "seed_list": seeds,
+            "commit": commit(),
+            "findings": _findings(measured),
+            "runs": measured,
+        }
+        facts = {row.name: facts[row.name] for row in ROWS if row.name in facts}  # in the order of the subjects
+        write_results("dirty", {"rows": facts}, quiet=True)  # row by row: a long run may end before its last
+    table = [facts[row.name] | {"name": row.name, "holds": "yes" if facts[row.name]["holds"] else "NO"} for row in rows]
+    keys = ("name", "what", "bar", "median", "worst", "holds", "findings")
+    header = ("what came", *keys[1:])
     print_table(
-        f"dirty measurements, seeds {seeds[0]} to {seeds[-1]}",
-        ("what came", "figure", "bar", "median", "worst", "holds", "findings"),
-        [
-            (
-                name,
-                row["what"],
-                row["bar"],
-                row["median"],
-                row["worst"],
-                "yes" if row["holds"] else "NO",
-                _findings(row["runs"]),
-            )
-            for name, row in facts.items()
-        ],
+        f"dirty measurements, seeds {seeds[0]} to {seeds[-1]}", header, [[r[key] for key in keys] for r in table]
     )
-    write_results("dirty", {"seed_list": seeds, "rows": facts})
-    return all(row["holds"] for row in facts.values())
+    print("written: benchmarks/results/dirty.json")
+    return all(facts[row.name]["holds"] for row in rows)
 
 
 def _findings(runs: list[dict[str, Any]]) -> str:
