@@ -281,6 +281,32 @@ def sources_table() -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
+def dirty_table() -> str:
+    if not exists("dirty"):
+        return ""
+    rows = load("dirty")["rows"]
+    seeds = sorted({(row["seed_list"][0], row["seed_list"][-1]) for row in rows.values()})
+    measured = sorted({row["commit"] for row in rows.values()})
+    lines = [
+        "## Measurements as they come",
+        "",
+        f"`python -m benchmarks dirty --seeds {' or '.join(f'{first}-{last}' for first, last in seeds)}` (commits "
+        f"{', '.join(measured)}): each beside the same bursts clean. What the information lost in noise costs alone is "
+        "the stress of clean bursts with so few points that they tell as much. The worst seed may be 5 × the bar.",
+        "",
+        "| what came | figure | bar | median | worst seed | holds | findings |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in rows.items():
+        cells = [f"{row[key]:.2g}" for key in ("bar", "median", "worst")]
+        holds = "yes" if row["holds"] else "**no**"
+        lines.append(f"| {name} | {row['what']} | {' | '.join(cells)} | {holds} | {row['findings']} |")
+    slower = [run["slower"] for row in rows.values() for run in row["runs"] if "slower" in run]
+    if slower:
+        lines += ["", f"All looks before training make a clean fit slower by a factor of {max(slower):.2f} at most."]
+    return "\n".join(lines)
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -364,7 +390,8 @@ def commits() -> str:
     """Which code was measured, table by table."""
     found: dict[str, list[str]] = {}
     for path in sorted(RESULTS.glob("*.json")):
-        found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
+        if path.stem != "dirty":  # whose rows each name their own
+            found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
     return (
         "Measured at these commits: " + "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items()) + "."
     )
@@ -420,6 +447,8 @@ every seed, and no fold.
 {trust_tables()}
 
 {sources_table()}
+
+{dirty_table()}
 
 ## Speed
 

@@ -42,10 +42,8 @@ def run(seeds: list[int], only: str = "") -> bool:
         write_results("dirty", {"rows": facts}, quiet=True)  # row by row: a long run may end before its last
     table = [facts[row.name] | {"name": row.name, "holds": "yes" if facts[row.name]["holds"] else "NO"} for row in rows]
     keys = ("name", "what", "bar", "median", "worst", "holds", "findings")
-    header = ("what came", *keys[1:])
-    print_table(
-        f"dirty measurements, seeds {seeds[0]} to {seeds[-1]}", header, [[r[key] for key in keys] for r in table]
-    )
+    title = f"dirty measurements, seeds {seeds[0]} to {seeds[-1]}"
+    print_table(title, ("what came", *keys[1:]), [[line[key] for key in keys] for line in table])
     print("written: benchmarks/results/dirty.json")
     return all(facts[row.name]["holds"] for row in rows)
 
