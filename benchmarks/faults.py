@@ -152,6 +152,17 @@ def readings_at_rest(seed: int) -> Dataset:
     return Dataset("readings at rest", X, measure(X), bursts, STD, 2, 2, measure)
 
 
+def kinks(seed: int) -> Dataset:
+    """Six sensors |u·x − c|, whose tangents jump: no crossing."""
+    random = np.random.RandomState(3000 + seed)
+    angle, place = random.uniform(0, 2 * np.pi, size=6), random.uniform(0.2, 0.7, size=6)
+
+    def measure(x: np.ndarray) -> np.ndarray:
+        return np.abs(x @ np.stack([np.cos(angle), np.sin(angle)]) - place)
+
+    return plant("kinks", seed, measure=measure)
+
+
 FAULTS = {
     "uneven_size": two_sizes,
     "uneven_shape": turning,
@@ -179,6 +190,7 @@ CLEAN = {
     "wifi": lambda seed: datasets.wifi(random_state=seed),
     "Swiss roll": swiss_roll_with_hole,
     "3-d cube": cube,
+    "kinks": kinks,
 }
 
 

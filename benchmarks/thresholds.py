@@ -60,6 +60,7 @@ CLEAN_SETS: dict[str, Callable[[int], Dataset]] = {
     "wifi": lambda seed: datasets.wifi(CLEAN, random_state=seed),
     "Swiss roll": faults.CLEAN["Swiss roll"],  # all bursts: with fewer its turns are hard to tell apart
     "3-d cube": smaller(unseen.cube),
+    "kinks": smaller(faults.kinks),
     "M = 12": smaller(unseen.few_points),
     "ragged": smaller(unseen.ragged),
     "curve": unseen.curve,

@@ -214,6 +214,13 @@ ALIKE = _threshold(
 )
 CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
 MANY_CROSSED = _threshold("MANY_CROSSED", 0.005, "part of the near neighbours that cross", "crossing")
+THROUGH = _threshold(
+    "THROUGH",
+    0.5,
+    "part of these at which both sheets go on beyond the other burst",
+    "crossing",
+    note="beyond MANY_CROSSED",
+)
 PARALLEL = _define("PARALLEL", 0.8, "cosine of the largest angle between tangents that are parallel")
 LONELY = _define("LONELY", 0.3, "part of its neighbours that a burst on its own agrees with, at most")
 CLUSTERED = _define("CLUSTERED", 0.15, "part of lost neighbours of lost bursts, beyond chance: not single outliers")

@@ -27,7 +27,7 @@ from pyloca.checks import (
 from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffle_test
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
-from pyloca.findings import Gap, judge, largest_gap, uneven_units
+from pyloca.findings import Gap, Neighborhood, judge, largest_gap, uneven_units
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -206,6 +206,16 @@ def test_a_planted_fault_is_refused(name, word, fewer_bursts):
     data = faults.FAULTS[name](0)
     with pytest.raises(BurstError, match=word):
         LOCA(2, burst_std=data.burst_std).fit(data.bursts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sheets_that_cross_go_on_beyond_each_other_and_kinks_do_not(seed):
+    """Both have near bursts with different tangents."""
+    crossing, kinks = (
+        Neighborhood(BurstStatistics.from_bursts(make(seed).bursts, 2)) for make in (faults.crossing, faults.kinks)
+    )
+    assert crossing.crossing().name == "crossing"
+    assert np.mean(kinks._cosines < 0.5) > 0.01 and kinks.crossing() is None
 
 
 @pytest.mark.parametrize(("share", "fault"), [(0.05, ""), (0.2, "torn"), (0.6, "")])

@@ -126,7 +126,7 @@ def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
     return _first(
         [
             near.unrelated,
-            near.crossing,
+            symptoms.crossing,
             symptoms.curved,
             near.outliers,
             partial(_off_surface, fit),
@@ -301,6 +301,10 @@ class _Symptoms:
             return align(self.near.statistics, d, burst_std=self.fit.burst_std, random_state=0)
         except BurstError:  # the sample is too sparse to be connected, or too small for d
             return None
+
+    def crossing(self) -> Finding | None:
+        """Check for sheets that cross, if the fit suffers."""
+        return self.near.crossing() if self.seen or _lossy(self.fit) is not None else None
 
     def curved(self) -> Finding | None:
         """Check whether one more dimension relieves the strain."""
