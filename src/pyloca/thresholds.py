@@ -333,6 +333,9 @@ MANY_LOST = _threshold(
 OFF = _define("OFF", 0.15, "round trip, in sizes of the data, of a burst off the surface")
 OFF_MEDIANS = _define("OFF_MEDIANS", 8.0, "and in medians of all round trips")
 SOME_OFF = _threshold("SOME_OFF", 0.005, "part of the bursts off the surface", "outliers", note="one of three")
+PART_FOLDED = _threshold(
+    "PART_FOLDED", 0.02, "part of the bursts that the decoder misses together", "folded", note="TORN is enough"
+)
 MOST = _define("MOST", 0.5, "part of the bursts lost at which neither outliers nor a fold can be the cause")
 TORN = _threshold("TORN", 0.1, "part of the bursts that are lost", "folded", note="MANY_APART is enough")
 

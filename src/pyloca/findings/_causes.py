@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from torch import nn
 
 from pyloca.alignment import Alignment, align
@@ -31,10 +32,12 @@ from pyloca.thresholds import (
     CURED,
     FEW,
     FEWEST,
+    LONELY,
     MANY_APART,
     MOST,
     OFF,
     OFF_MEDIANS,
+    PART_FOLDED,
     RECHECKED,
     ROUGH,
     ROUND_TRIP,
@@ -241,14 +244,30 @@ def _bent(fit: Fit) -> Finding | None:
 
 
 def _off_surface(fit: Fit) -> Finding | None:
-    """Check for bursts that lie off the surface of the others: the decoder does not lead back to them."""
+    """Check for bursts that the decoder does not lead back to: off the surface of the others, or in a fold of it."""
     if fit.round_trip is None:
         return None
-    errors = fit.round_trip
-    off = np.flatnonzero(errors > max(OFF, OFF_MEDIANS * float(np.median(errors))))
-    if not (SOME_OFF.passed(len(off) / len(errors)) and len(off) >= FEWEST):
+    errors, places = fit.round_trip, fit.white.embedding
+    limit = max(OFF, OFF_MEDIANS * float(np.median(errors)))
+    off = np.flatnonzero(errors > limit)
+    if len(off) < FEWEST:
         return None
     off = off[np.argsort(-errors[off], kind="stable")]
+    # An outlier is alone among good bursts. Where those around it are hardly better, the fault is not in the data.
+    around = cKDTree(places).query(places[off], 11)[1][:, 1:]
+    together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
+    if PART_FOLDED.passed(together.sum() / len(errors)):
+        return Finding(
+            "folded",
+            f"a part of the embedding is folded or squeezed: {together.sum() / len(errors):.1%} of the bursts, which "
+            f"lie together, are missed by the decoder by {OFF:.0%} of the data's size or more, such as "
+            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more hidden units; the rest of "
+            "the embedding may be right.",
+            tuple(int(i) for i in off[together]),
+        )
+    off = off[~together]
+    if not (SOME_OFF.passed(len(off) / len(errors)) and len(off) >= FEWEST):
+        return None
     return Finding(
         "outliers",
         f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
