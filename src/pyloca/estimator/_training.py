@@ -15,7 +15,7 @@ from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import Standardized, apply_rows, in_units
-from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, few_threads
 
 __all__ = ["train"]
 
@@ -42,7 +42,8 @@ def train(
     file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
     monitor = Monitor(model.callbacks, model.verbose, file)
     try:
-        solution = _solve(model.solver, problem, monitor, free_of_units=scale is not None)
+        with few_threads(problem):
+            solution = _solve(model.solver, problem, monitor, free_of_units=scale is not None)
     finally:
         monitor.close()
     encoder, decoder = solution.encoder, solution.decoder

@@ -1,0 +1,70 @@
+"""No more threads than pay, and the user's settings as they were."""
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from pyloca import LOCA, datasets
+from pyloca.solvers import _threads
+
+pytestmark = pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # fits are cut short
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def bursts():
+    return datasets.mushroom(n_bursts=60, n_points=10, random_state=0).bursts
+
+
+def small_fit(bursts, **settings):
+    return LOCA(2, burst_std=0.01, hidden_layers=(5,), random_state=0, max_iter=5, **settings).fit(bursts)
+
+
+def test_a_small_fit_has_one_thread_and_leaves_the_settings(three_threads, bursts):
+    seen = []
+    small_fit(bursts, callbacks=[lambda _: seen.append(torch.get_num_threads())])
+    assert set(seen) == {1} and torch.get_num_threads() == 3
+
+
+def test_the_settings_come_back_after_an_error(three_threads, bursts):
+    def fail(_):
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        small_fit(bursts, callbacks=[fail])
+    assert torch.get_num_threads() == 3
+
+
+def test_large_matrices_have_the_users_threads(three_threads, bursts, monkeypatch):
+    monkeypatch.setattr(_threads, "PAYS", 1.0)
+    seen = []
+    small_fit(bursts, callbacks=[lambda _: seen.append(torch.get_num_threads())])
+    assert set(seen) == {3}
+
+
+@dataclasses.dataclass
+class Small:
+    encoder: None = None
+    decoder: None = None
+    device: torch.device = dataclasses.field(default_factory=lambda: torch.device("cpu"))
+
+
+def test_fits_beside_each_other_restore_what_was_before_the_first(three_threads, monkeypatch):
+    monkeypatch.setattr(_threads, "largest_product", lambda _: 0.0)
+
+    def job(_):
+        with _threads.few_threads(Small()):
+            return torch.get_num_threads()
+
+    with _threads.few_threads(Small()), ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(job, range(20))) == {1}
+    assert torch.get_num_threads() == 3
