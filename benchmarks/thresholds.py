@@ -77,6 +77,16 @@ def bent(seed: int, std: float = 0.1) -> Dataset:
     return faults.plant("bursts in which f bends", seed, std=std, measure=measure)
 
 
+def squeezed(seed: int) -> Dataset:
+    """A latent variable that is seen so little that the bends of the other one hide it inside a burst."""
+
+    def measure(x: np.ndarray) -> np.ndarray:
+        t = x[:, 0]
+        return np.stack([t + 0.3 * np.sin(4 * t), x[:, 1] / 1000 + 0.5 * np.sin(3 * t)], axis=1)
+
+    return faults.plant("a tangent that curvature hides", seed, measure=measure)
+
+
 def mixed_units(seed: int) -> Dataset:
     data = faults.plant("units that differ by 10⁴", seed)
     return dataclasses.replace(data, bursts=Bursts(data.bursts.to_array() * [1.0, 1e4, 1.0, 1.0, 1.0]))
@@ -87,6 +97,7 @@ FAULTS: dict[str, list[tuple[Callable[[int], Dataset], dict[str, Any]]]] = {
     name: [(make, {})] for name, make in faults.FAULTS.items()
 }
 FAULTS["large_bursts"].append((bent, {}))
+FAULTS["large_bursts"].append((squeezed, {}))
 FAULTS["noise"].append((smaller(unseen.noisy), {}))
 FAULTS["units"] = [(mixed_units, {"feature_scale": None})]
 FAULTS["more_tangents"] = [(lambda seed: faults.plant("k too small", seed), {"n_components": 1, "intrinsic_dim": 1})]

@@ -160,6 +160,19 @@ NO_GAP = _threshold(
 # Curvature raises `growth` by 4 / j when it is alone, and by less in short bursts or beside noise; tangents by nothing.
 CURVED_GROWTH = _define("CURVED_GROWTH", 1.0, "growth of direction j with the radius, less 1, times j: curvature")
 INDEPENDENT = _define("INDEPENDENT", 0.2, "the same, within which a direction is independent of those before it")
+COMPARED = _define("COMPARED", 4, "directions of a burst that are compared with the steps to its neighbours")
+# Tangents of maps with condition 30 to 1000, partly hidden by curvature: 0.3 or more; curvature beside some noise: 0.1.
+INDEPENDENT_PART = _define("INDEPENDENT_PART", 0.2, "part of a tangent that the curvature of others does not explain")
+# Tangents have 1.4 and more, noise 0.02.
+NEIGHBORS_ALONG = _define("NEIGHBORS_ALONG", 0.5, "square of steps to neighbours along a tangent, over the first one's")
+NEAR = _define("NEAR", 4.0, "square of the steps to neighbours, in burst sizes, up to which their bends are quadratic")
+HIDDEN_TANGENT = _threshold(
+    "HIDDEN_TANGENT",
+    3.0,
+    "the same as NEIGHBORS_ALONG for a direction beyond the k tangents",
+    "large_bursts",
+    note="where d > k and neighbours are near",
+)
 # Fewer could as well be tangents of equal length.
 NOISE_DIRECTIONS = _define("NOISE_DIRECTIONS", 4, "fewest directions that noise fills evenly")
 OFF_GAP = _define("OFF_GAP", 2.0, "drop to a direction that is known to be curvature or noise")

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from benchmarks import faults
+from benchmarks import faults, thresholds
 from scipy.stats import chi2, kstest
 from torch import nn
 
@@ -216,6 +216,15 @@ def test_sheets_that_cross_go_on_beyond_each_other_and_kinks_do_not(seed):
     )
     assert crossing.crossing().name == "crossing"
     assert np.mean(kinks._cosines < 0.5) > 0.01 and kinks.crossing() is None
+
+
+@pytest.mark.slow
+def test_a_tangent_that_curvature_hides_is_told(fewer_bursts):
+    data = thresholds.squeezed(0)
+    found = small_fit(data)
+    assert found.intrinsic_dim_ == 1
+    assert [finding.name for finding in found.diagnostics_.findings] == ["large_bursts"]
+    assert "smaller bursts" in found.diagnostics_.findings[0].message
 
 
 @pytest.mark.parametrize(("share", "fault"), [(0.05, ""), (0.2, "torn"), (0.6, "")])

@@ -12,12 +12,15 @@ from helpers import (
     random_rotation,
 )
 from pyloca import datasets
+from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import (
+    BurstSpectra,
     BurstStatistics,
     burst_std_from_spectra,
     intrinsic_dim_from_spectra,
     noise_from_spectra,
+    sample_rows,
 )
 
 
@@ -190,3 +193,46 @@ def test_a_burst_that_is_all_noise_tells_little():
     others = np.delete(np.arange(40), 11)
     assert statistics.noise_shares[11] > 1 > 2 * statistics.noise_shares[others].max()
     assert statistics.effective_counts[11] < 2 < 10 < statistics.effective_counts[others].min()
+
+
+# -- small tangents -------------------------------------------------------------------------------------------------
+
+
+def squeezed(condition, bend=0.5, seed=0, n=300, noise=0.0):
+    """Two sensors; the second latent variable is seen `condition` times less than the first, beside a bend of it."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(size=(n, 1, 2)) + 0.01 * random.standard_normal((n, 30, 2))
+    a, b = x[..., 0], x[..., 1]
+    Y = np.stack([a + 0.3 * np.sin(4 * a), b / condition + bend * np.sin(3 * a)], axis=-1)
+    return Bursts(Y + noise * random.standard_normal(Y.shape))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("condition", [3, 30, 100])
+def test_a_small_tangent_is_one_because_neighbours_lie_along_it(condition, seed):
+    bursts = squeezed(condition, seed=seed)
+    assert intrinsic_dim_from_spectra(BurstSpectra.of(bursts, 300), 2, 2) == 2
+
+
+@pytest.mark.parametrize("noise", [0, 1e-4, 1e-3])
+def test_neither_curvature_nor_noise_of_a_curve_is_a_tangent(noise):
+    bursts = squeezed(np.inf, noise=noise)
+    spectra = BurstSpectra.of(bursts, 300)
+    assert intrinsic_dim_from_spectra(spectra, 2, 2) == 1 and not spectra.is_tangent(1)
+    assert spectra.moves(1)[0] < 0.3
+
+
+def test_what_quadratics_of_the_first_direction_explain():
+    """Against a naive twin."""
+    spectra = BurstSpectra.of(squeezed(30), 20)
+    for burst, share in zip(squeezed(30)[sample_rows(300, 20)], spectra.unexplained[:, 1], strict=True):
+        scores = np.linalg.svd(burst - burst.mean(axis=0), full_matrices=False)[0]
+        known = np.stack([np.ones(30), scores[:, 0], scores[:, 0] ** 2], axis=1)
+        left = scores[:, 1] - known @ np.linalg.lstsq(known, scores[:, 1], rcond=None)[0]
+        assert share == pytest.approx(left @ left * 29 / 27)
+
+
+def test_bootstrap_samples_see_each_neighbour_once():
+    spectra = BurstSpectra.of(squeezed(30), 300)
+    twice = spectra[np.repeat(np.arange(300), 2)]
+    np.testing.assert_allclose(twice.moves(1), spectra.moves(1))

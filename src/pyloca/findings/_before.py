@@ -11,9 +11,9 @@ from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._noise_words import loudest
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
-from pyloca.thresholds import LARGE, MANY_SPIKES, NOISY, RECHECKED
+from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISY, RECHECKED
 
-__all__ = ["as_large_as_the_data", "noise", "size_error", "spike_words", "strain_beyond_sampling"]
+__all__ = ["as_large_as_the_data", "hidden_tangent", "noise", "size_error", "spike_words", "strain_beyond_sampling"]
 
 
 def spike_words(statistics: BurstStatistics) -> str:
@@ -79,6 +79,36 @@ def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
         f"bursts are as large as the data: {share:.0%} of all variance lies inside them, and they overlap each other. "
         "Take smaller bursts, and check that points were not assigned to the wrong bursts.",
     )
+
+
+def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | None:
+    """Check for a direction in which bursts lie far from each other, but which curvature hides inside a burst.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    bursts : Bursts
+        The same, raw.
+
+    Returns
+    -------
+    Finding or None
+        "large_bursts", or None when nothing is wrong.
+    """
+    if bursts.perturbed_dim is not None or statistics.noise is not None:
+        return None
+    k, spectra = statistics.intrinsic_dim, BurstSpectra.of(bursts, RECHECKED)
+    for j in (k, k + 1):  # with two curved directions the tangent may come after the first of them
+        ratio, spacing = spectra.moves(j)
+        # Farther than some burst sizes, bends of third order are larger than a short tangent.
+        if spacing > 2 / np.median(spectra.counts) and spacing < NEAR and HIDDEN_TANGENT.passed(ratio):
+            return Finding(
+                "large_bursts",
+                f"k = {k} tangents were found, but neighbouring bursts also lie apart in a direction that is hardly "
+                "seen inside a burst: there the measurement bends along the other tangents by more than it changes "
+                f"along this one, and coordinates miss it. Take much smaller bursts, or pass intrinsic_dim={k + 1}.",
+            )
+    return None
 
 
 def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:

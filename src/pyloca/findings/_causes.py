@@ -18,7 +18,7 @@ from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
 from pyloca.checks import Whitening, lost_bursts, overlapping, torn
 from pyloca.errors import BurstError
-from pyloca.findings._before import as_large_as_the_data, noise, size_error, strain_beyond_sampling
+from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
 from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
@@ -116,7 +116,7 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
 
 
 def _first_cause(fit: Fit) -> tuple[Finding, ...]:
-    causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _noise, _scale)
+    causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
         return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
@@ -207,6 +207,11 @@ def _scale(fit: Fit) -> Finding | None:
 def _as_large_as_the_data(fit: Fit) -> Finding | None:
     # a Jacobian is not a cloud: its size is that of the latent unit
     return None if fit.bursts is None else as_large_as_the_data(fit.statistics)
+
+
+def _hidden(fit: Fit) -> Finding | None:
+    # Where d = k was asked for and found, nothing is missed.
+    return None if fit.bursts is None or fit.d == fit.k else hidden_tangent(fit.statistics, fit.bursts)
 
 
 def _noise(fit: Fit) -> Finding | None:

@@ -9,18 +9,24 @@ from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._moves import moves, unexplained_share
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spikes import well_kept
 from pyloca.thresholds import (
     CERTAIN_GAP,
     CLEAR_GAP,
+    COMPARED,
     CURVED_GROWTH,
     INDEPENDENT,
+    INDEPENDENT_PART,
+    NEIGHBORS_ALONG,
     NO_GAP,
     NOISE_DIRECTIONS,
     OFF_GAP,
     UNEVEN,
 )
+
+NUMBERS = 1 << 23  # kept for a comparison with neighbours (64 MB)
 
 __all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
 
@@ -41,6 +47,12 @@ class BurstSpectra:
         Points per burst.
     n_features : int
         D.
+    unexplained : (n, s) array
+        Part of each of the first directions that no quadratic function of those before it explains: 1 for tangents and
+        noise, 0 for curvature.
+    means : (n, D) array
+    directions : (n, s, D) array
+        The first s principal directions; s is less than r, and 0 where D is so large that they would fill the memory.
 
     Examples
     --------
@@ -55,6 +67,9 @@ class BurstSpectra:
     growth: NDArray[np.float64]
     counts: NDArray[np.float64]
     n_features: int
+    unexplained: NDArray[np.float64]
+    means: NDArray[np.float64]
+    directions: NDArray[np.float64]
 
     @classmethod
     def of(cls, bursts: Bursts, size: int) -> BurstSpectra:
@@ -91,8 +106,11 @@ class BurstSpectra:
         -------
         BurstSpectra
         """
-        shape = (len(counts), min(n_features, int(counts.min()) - 1))
-        return cls(np.empty(shape), np.empty(shape), counts.astype(np.float64), n_features)
+        n, rank = len(counts), min(n_features, int(counts.min()) - 1)
+        some = min(rank, COMPARED) if n * COMPARED * n_features <= NUMBERS else 0
+        values, growth, unexplained = np.empty((n, rank)), np.empty((n, rank)), np.empty((n, some))
+        means, directions = np.empty((n, n_features if some else 0)), np.empty((n, some, n_features))
+        return cls(values, growth, counts.astype(np.float64), n_features, unexplained, means, directions)
 
     def add(self, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
         """Fill in the spectra of some bursts of equal length.
@@ -105,19 +123,62 @@ class BurstSpectra:
             Their points.
         """
         m, rank = block.shape[1], self.values.shape[1]
-        left, singular, _ = np.linalg.svd(block - block.mean(axis=1, keepdims=True), full_matrices=False)
+        centres = block.mean(axis=1)
+        left, singular, right = np.linalg.svd(block - centres[:, None], full_matrices=False)
         self.values[rows] = np.square(singular[:, :rank]) / (m - 1)
         squares = np.square(left[:, :, :rank])
         before = np.cumsum(squares, axis=2) - squares
         # Σ over points of two independent squares is 1 / (M + 2), so this is 1 for each direction before.
         together = (m + 2) * np.einsum("bpj,bpj->bj", squares, before)
         self.growth[rows] = np.where(np.arange(rank), together / np.maximum(np.arange(rank), 1), 1)  # 1: none before
+        some = self.unexplained.shape[1]
+        if some:
+            self.means[rows] = centres
+            self.directions[rows] = right[:, :some]
+        for j in range(some):
+            self.unexplained[rows, j] = unexplained_share(left, j) if j else 1.0
+
+    def moves(self, j: int) -> tuple[float, float]:
+        """Compute how far neighbours lie along direction `j` (from 0), and their spacing: `pyloca.geometry._moves`.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        ratio, spacing : float
+            NaN where it is not known.
+        """
+        if j >= self.unexplained.shape[1]:
+            return np.nan, np.nan
+        rows = np.unique(self.means, axis=0, return_index=True)[1]  # each burst once, also in a bootstrap sample
+        lengths = np.sqrt(self.values[rows])
+        return moves(self.means[rows], self.directions[rows], lengths, float(np.median(self.counts)), j)
+
+    def is_tangent(self, j: int) -> bool:
+        """Check whether direction `j` (from 0) is certainly a tangent: no curvature, and neighbours lie along it.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        bool
+            False where it is not known.
+        """
+        if j >= self.unexplained.shape[1] or not np.median(self.unexplained[:, j]) > INDEPENDENT_PART:
+            return False
+        ratio, spacing = self.moves(j)
+        return bool(ratio > NEIGHBORS_ALONG and spacing > 2 / np.median(self.counts))
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> BurstSpectra:
-        return BurstSpectra(self.values[rows], self.growth[rows], self.counts[rows], self.n_features)
+        of_bursts = (self.unexplained[rows], self.means[rows], self.directions[rows])
+        return BurstSpectra(self.values[rows], self.growth[rows], self.counts[rows], self.n_features, *of_bursts)
 
 
 def burst_std_from_spectra(spectra: NDArray[np.float64]) -> float:
@@ -147,7 +208,8 @@ def intrinsic_dim_from_spectra(
     """Estimate k, the number of eigenvalues before the median spectrum drops to curvature or noise.
 
     Tangents end at the first drop that is certain, at the first direction that is curvature (it grows with the radius
-    of the burst) or that begins an even floor of noise, and otherwise at the largest drop. When all D eigenvalues are
+    of the burst) or that begins an even floor of noise, and otherwise at the largest drop. But a direction along which
+    neighbours lie, and which no curvature explains, is a tangent however small it is. When all D eigenvalues are
     tangent there is no floor to drop to; then k = min(D, `max_dim`) unless an earlier drop is clear.
 
     Parameters
@@ -190,6 +252,10 @@ def intrinsic_dim_from_spectra(
             independent = np.abs(growth - 1) < INDEPENDENT / before
             ends &= ~(independent & (np.arange(len(drops)) < np.argmax(curved)))
         ends |= curved | (noise & (drops > OFF_GAP))
+        while ends.any() and spectra.is_tangent(int(np.argmax(ends)) + 1):
+            ends[np.argmax(ends)] = False
+        if not ends.any():
+            drops = _without_tangents(spectra, drops)
     if ends.any():
         return int(np.argmax(ends)) + 1
     even = rank > last and NO_GAP.passed(drops.max())
@@ -213,6 +279,14 @@ def intrinsic_dim_from_spectra(
             f"them, so their intrinsic dimension is unknown. Take more points per burst or pass intrinsic_dim."
         )
     return last
+
+
+def _without_tangents(spectra: BurstSpectra, drops: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Even out large drops to directions that are certainly tangents."""
+    drops = drops.copy()
+    while drops.max(initial=1.0) > CLEAR_GAP and spectra.is_tangent(int(np.argmax(drops)) + 1):
+        drops[np.argmax(drops)] = 1.0
+    return drops
 
 
 def _even_floor(spectra: BurstSpectra, level: NDArray[np.float64]) -> NDArray[np.bool_]:
