@@ -113,10 +113,7 @@ def test_k_does_not_depend_on_the_unit_of_a_sensor(factor):
 def test_confidence_falls_when_the_drop_is_not_clear():
     random = np.random.RandomState(0)
     stretch = np.stack([np.ones(200), np.exp(random.normal(np.log(50**-0.5), 0.5, 200))], axis=1)
-    places = random.uniform(size=(200, 1, 2)) * [
-        1.0,
-        0.0,
-    ]  # along a line: neighbours do not tell of the other direction
+    places = random.uniform(size=(200, 1, 1)) ** [1, 2]  # on a curve: neighbours do not tell of the other direction
     bursts = 0.01 * random.standard_normal((200, 200, 2)) * stretch[:, None] + places
     assert estimate_intrinsic_dim(bursts, random_state=0).confidence < 0.99
 

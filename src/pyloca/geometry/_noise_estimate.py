@@ -123,7 +123,7 @@ def _choose_k(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None, no
         refuse_short(bursts, 1)
     step = max(1, len(bursts) // PROBE)
     probe = bursts[np.arange(0, len(bursts), step)]
-    spectra = BurstSpectra.empty(probe.counts, dim)
+    spectra = BurstSpectra.empty(probe.counts, dim, bursts.n_features)
     floor = None if noise is None else FLOOR * inside_variance(bursts)
     for rows, block in probe.blocks():
         refuse_bad_values(probe, rows, block)

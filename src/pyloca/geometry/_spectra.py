@@ -86,13 +86,13 @@ class BurstSpectra:
         BurstSpectra
         """
         sample = well_kept(bursts[sample_rows(len(bursts), size)])
-        spectra = cls.empty(sample.counts, bursts.n_used)
+        spectra = cls.empty(sample.counts, bursts.n_used, bursts.n_features)
         for rows, block in sample.blocks():
             spectra.add(rows, block)
         return spectra
 
     @classmethod
-    def empty(cls, counts: NDArray[np.int64], n_features: int) -> BurstSpectra:
+    def empty(cls, counts: NDArray[np.int64], n_features: int, width: int | None = None) -> BurstSpectra:
         """Allocate spectra, to be filled by `add`.
 
         Parameters
@@ -101,15 +101,18 @@ class BurstSpectra:
             Points per burst.
         n_features : int
             D.
+        width : int, optional
+            Features in a block, if some of them are left out.
 
         Returns
         -------
         BurstSpectra
         """
+        width = n_features if width is None else width
         n, rank = len(counts), min(n_features, int(counts.min()) - 1)
-        some = min(rank, COMPARED) if n * COMPARED * n_features <= NUMBERS else 0
+        some = min(rank, COMPARED) if n * COMPARED * width <= NUMBERS else 0
         values, growth, unexplained = np.empty((n, rank)), np.empty((n, rank)), np.empty((n, some))
-        means, directions = np.empty((n, n_features if some else 0)), np.empty((n, some, n_features))
+        means, directions = np.empty((n, width if some else 0)), np.empty((n, some, width))
         return cls(values, growth, counts.astype(np.float64), n_features, unexplained, means, directions)
 
     def add(self, rows: NDArray[np.int64], block: NDArray[np.float64]) -> None:
@@ -252,10 +255,10 @@ def intrinsic_dim_from_spectra(
             independent = np.abs(growth - 1) < INDEPENDENT / before
             ends &= ~(independent & (np.arange(len(drops)) < np.argmax(curved)))
         ends |= curved | (noise & (drops > OFF_GAP))
-        while ends.any() and spectra.is_tangent(int(np.argmax(ends)) + 1):
+        while ends[: last - 1].any() and spectra.is_tangent(int(np.argmax(ends)) + 1):
             ends[np.argmax(ends)] = False
         if not ends.any():
-            drops = _without_tangents(spectra, drops)
+            drops[: last - 1] = _without_tangents(spectra, drops[: last - 1])
     if ends.any():
         return int(np.argmax(ends)) + 1
     even = rank > last and NO_GAP.passed(drops.max())
