@@ -243,7 +243,7 @@ def inspect_bursts(
         uneven_units(bursts, k),
         no_displacement(bursts, statistics.instrument),
         foreign_sensors(statistics),
-        as_large_as_the_data(statistics),
+        as_large_as_the_data(statistics, bursts),
         noise(statistics, bursts),
         beside,
     ]

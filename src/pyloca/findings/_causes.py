@@ -203,7 +203,7 @@ def _scale(fit: Fit) -> Finding | None:
 
 def _as_large_as_the_data(fit: Fit) -> Finding | None:
     # a Jacobian is not a cloud: its size is that of the latent unit
-    return None if fit.bursts is None else as_large_as_the_data(fit.statistics)
+    return None if fit.bursts is None else as_large_as_the_data(fit.statistics, fit.bursts)
 
 
 def _noise(fit: Fit) -> Finding | None:
