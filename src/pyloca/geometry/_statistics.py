@@ -60,7 +60,7 @@ class BurstStatistics:
         E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
         is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
     tilts : (N,) array, optional
-        Square of the angle by which noise tilts a tangent.
+        Square of the angle by which noise, or the error of a regression, tilts a tangent.
     instrument : Noise or None
         The measurement noise that was taken into account.
     ids : (N,) array
@@ -163,7 +163,7 @@ class BurstStatistics:
         if bursts.perturbed_dim is not None:
             refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
-            out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
+            out = cls(*seen[:2], seen.counts, seen.residuals, tilts=seen.tilts, **labels)
             out._refuse_flat_bursts(max_strays)
             return out
         bursts = without_spikes(bursts)
