@@ -204,6 +204,9 @@ OFF_SURFACE = _define("OFF_SURFACE", 4.0, "times its neighbours' bend that a str
 STEEP = _define("STEEP", 1.0, "off the tangents of its neighbours by so many times what lies along them")
 WITNESSES = _define("WITNESSES", 5, "nearest bursts that must all see a stray off their surface")
 TOO_FAR = _define("TOO_FAR", 2.0, "sizes of the data between a stray and all others, however sparse its place")
+# Outskirts with a tenth of the bursts, spread over 25 times the area of the rest: at most 2.3. Strays at 5 sizes of
+# Gaussian clouds: 3.2 and more; of a sheet: 14 and more.
+TOO_WIDE = _define("TOO_WIDE", 3.0, "times the widest gap among the others that such a stray is away")
 TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
 PILED = _define("PILED", 0.1, "part of a clipped burst's points, and at least two, at one reading, the end of a range")
 CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
