@@ -202,6 +202,8 @@ APART = _define("APART", 2.5, "reaches from all others at which a burst may lie 
 OFF_SURFACE = _define("OFF_SURFACE", 4.0, "times its neighbours' bend that a stray lies off their tangents")
 # Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
 STEEP = _define("STEEP", 1.0, "off the tangents of its neighbours by so many times what lies along them")
+# Outskirts that were taken for strays: 0.35; shifted bursts 0.8 and more, nearly all.
+TURNED = _define("TURNED", 0.5, "and its own tangents leave them aside by so many times what lies along these")
 WITNESSES = _define("WITNESSES", 5, "nearest bursts that must all see a stray off their surface")
 TOO_FAR = _define("TOO_FAR", 2.0, "sizes of the data between a stray and all others, however sparse its place")
 # Outskirts with a tenth of the bursts, spread over 25 times the area of the rest: at most 2.3. Strays at 5 sizes of

@@ -21,6 +21,7 @@ from pyloca.thresholds import (
     TOO_FAR,
     TOO_SMALL,
     TOO_WIDE,
+    TURNED,
     WITNESSES,
 )
 
@@ -196,7 +197,11 @@ class _Seen:
         off = float(np.sqrt(max(here @ here - along**2, 0)))
         # A surface leaves its tangent as the square of the step, but it is not extended beyond where that is steep.
         bend = outside[near].max() * max(1, along / float(np.median(inside[near]))) ** 2
-        return bool(off > min(OFF_SURFACE * bend, STEEP * along))
+        if off <= min(OFF_SURFACE * bend, STEEP * along):
+            return False
+        # Over a wide gap a surface may turn; then the burst beyond it still sees the others along its own tangents.
+        own = float(np.linalg.norm(statistics[[self.row]].frames()[0][0] @ here))
+        return bool(np.sqrt(max(here @ here - own**2, 0)) > TURNED * own)
 
 
 def _beyond(statistics: BurstStatistics, others: _Others, allowed: int) -> set[int]:
