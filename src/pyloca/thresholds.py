@@ -211,6 +211,7 @@ TOO_FAR = _define("TOO_FAR", 2.0, "sizes of the data between a stray and all oth
 TOO_WIDE = _define("TOO_WIDE", 3.0, "times the widest gap among the others that such a stray is away")
 TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
 PILED = _define("PILED", 0.1, "part of a clipped burst's points, and at least two, at one reading, the end of a range")
+STEPPED = _define("STEPPED", 0.5, "part of a burst's other readings that differ, at most, in a sensor with steps")
 CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
 STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")
 LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")

@@ -218,7 +218,8 @@ def _beyond(statistics: BurstStatistics, others: _Others, allowed: int) -> set[i
             return set(left[distance > TOO_FAR * others.size].tolist())
         widest = max(widest, float(distance[nearest]))
         distance = np.minimum(distance, np.linalg.norm(means - means[nearest], axis=1))
-        left, means, distance = (np.delete(part, nearest, axis=0) for part in (left, means, distance))
+        rest = np.arange(len(left)) != nearest
+        left, means, distance = left[rest], means[rest], distance[rest]
     return set()
 
 

@@ -178,15 +178,14 @@ class BurstStatistics:
             raise
         refuse_short(bursts, k, max_strays)
         seen = Local.empty(len(bursts), k, bursts.n_features)
-        rails = Rails(bursts) if max_strays > 0 else None
+        rails = Rails(bursts)
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
             if block.shape[1] <= k:  # too short, and few enough to be left out
                 for array, values in zip(seen, nothing(block, k), strict=True):
                     array[rows] = values
                 continue
-            if rails is not None:
-                rails.add(rows, block)
+            rails.add(rows, block)
             white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
             for array, values in zip(seen, look(block, k, white), strict=True):
                 array[rows] = values
@@ -204,9 +203,8 @@ class BurstStatistics:
             set_aside=bursts.set_aside,
             **labels,
         )
-        if rails is not None:
-            for row, reason in rails.reasons().items():
-                out.marks[row] = reason
+        for row, reason in rails.reasons().items():
+            out.marks[row] = reason
         out._refuse_flat_bursts(max_strays)
         out._refuse_hidden_bursts()
         return out
@@ -595,6 +593,13 @@ class BurstStatistics:
         if short.sum() + len(same) + len(flat) <= allowed:
             return
         more = may_be_left_out(allowed, max_strays)
+        clipped = [int(row) for row in np.flatnonzero(no_spread | no_tangent) if self.marks[row]]
+        if 2 * len(clipped) > len(same) + len(flat):
+            raise BurstError(
+                f"{self.name_of(clipped[0])} (and {len(clipped) - 1} more) {self.marks[clipped[0]]}, and spans fewer "
+                f"than k = {self.intrinsic_dim} directions. Give the sensor a larger range, or remove these bursts. "
+                f"{more}".rstrip()
+            )
         if len(same) > len(flat):
             raise BurstError(
                 f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
