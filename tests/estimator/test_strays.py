@@ -80,7 +80,7 @@ def test_a_clipped_burst():
     bursts, rest = Bursts(points), np.delete(np.arange(120), expected)
     model = fit(bursts)
     assert list(model.strays_) == expected.tolist()
-    assert "is clipped: feature 0 has its largest reading at" in model.strays_[top]
+    assert "is clipped: feature 0 has its largest reading, " in model.strays_[top]
     np.testing.assert_array_equal(model.embedding_[rest], fit(bursts[rest]).embedding_)
     np.testing.assert_array_equal(model.transform(bursts), model.embedding_)
 

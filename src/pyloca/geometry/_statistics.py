@@ -565,10 +565,10 @@ class BurstStatistics:
             if short[row]:
                 points = int(self.counts[row])
                 why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
-            elif self.marks[row]:
-                why = str(self.marks[row])
             elif same[row]:
                 why = "has no spread: its points are identical, to rounding"
+            elif self.marks[row]:
+                why = str(self.marks[row])
             else:
                 why = f"is flat: it spans only {spans[row]} of the k = {k} directions"
             found[int(row)] = why
@@ -593,7 +593,7 @@ class BurstStatistics:
         if short.sum() + len(same) + len(flat) <= allowed:
             return
         more = may_be_left_out(allowed, max_strays)
-        clipped = [int(row) for row in np.flatnonzero(no_spread | no_tangent) if self.marks[row]]
+        clipped = [int(row) for row in flat if self.marks[row]]
         if 2 * len(clipped) > len(same) + len(flat):
             raise BurstError(
                 f"{self.name_of(clipped[0])} (and {len(clipped) - 1} more) {self.marks[clipped[0]]}, and spans fewer "
