@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.dirty._heavy import heavy_sets
 from benchmarks.dirty._row import SIGMA, Row, sensors
 from pyloca import LOCA, TrustWarning, datasets
+from pyloca.estimator import prepare
 from pyloca.metrics import stress
 
 Array = NDArray[np.float64]
@@ -59,12 +61,13 @@ def flat(points: Array, seed: int) -> Planted:
 
 def clipped(points: Array, seed: int) -> Planted:
     """The first sensor ends where 1 % of the bursts exceed it with some of their points."""
-    beyond = np.sort(np.quantile(points[:, :, 0], 1 - CLIPPED, axis=1))
+    least = int(np.ceil(CLIPPED * points.shape[1]))
+    beyond = np.sort(points[:, :, 0], axis=1)[:, -least]  # where the sensor must end for a burst to be clipped
+    order = np.argsort(beyond)
     number = len(chosen(points, seed))
-    rail = beyond[-number - 1 : len(beyond) - number + 1].mean()
+    rail = beyond[order[[-number - 1, -number]]].mean()
     bursts = np.concatenate([np.minimum(points[:, :, :1], rail), points[:, :, 1:]], axis=2)
-    rows = np.flatnonzero((bursts[:, :, 0] == rail).mean(axis=1) >= CLIPPED)
-    return list(bursts), rows.tolist()
+    return list(bursts), sorted(order[-number:].tolist())
 
 
 def short(points: Array, seed: int) -> Planted:
@@ -109,6 +112,12 @@ def measured(
     return measure
 
 
+def false_strays(seed: int) -> dict[str, Any]:
+    """Look for strays where there are none; nothing is trained."""
+    found = {kind: len(prepare(LOCA(2), points).strays) for kind, points in heavy_sets(seed)}
+    return {"value": float(sum(found.values())), "where": [kind for kind, number in found.items() if number]}
+
+
 WHAT = "stress of the others / clean; infinite if a stray is not named"
 ROWS = (
     Row("strays: 1 % lie 5 sizes apart", BAR, WHAT, measured(sheet, lambda p, s: apart(p, s, 5.0))),
@@ -117,4 +126,5 @@ ROWS = (
     Row("strays: 1 % are clipped in one of six sensors", BAR, WHAT, measured(sheet, clipped)),
     Row("strays: 6 of 500 are clipped in one of two sensors", BAR, WHAT, measured(mushroom, clipped)),
     Row("strays: 1 % have one or two points", BAR, WHAT, measured(sheet, short)),
+    Row("no strays in clean heavy-tailed sets", 0.4, "false strays in 20 sets (bar: 2 %)", false_strays),
 )

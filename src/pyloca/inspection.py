@@ -17,6 +17,8 @@ from pyloca.estimator import LOCA, Data, Prepared, check_parameters, prepare, re
 from pyloca.findings import (
     Neighborhood,
     as_large_as_the_data,
+    clipped,
+    clipped_words,
     foreign_sensors,
     no_displacement,
     noise,
@@ -243,16 +245,18 @@ def inspect_bursts(
         uneven_units(bursts, k),
         no_displacement(bursts, statistics.instrument),
         foreign_sensors(statistics),
-        as_large_as_the_data(statistics),
+        as_large_as_the_data(statistics, bursts),
         noise(statistics, bursts),
         beside,
     ]
     counts = bursts.counts
     columns = _columns(ready)
+    cut = clipped_words(statistics)
     remarks = [
         *([refusal] if refusal else []),
         *columns,
-        *(fault.message for fault in faults if fault is not None),
+        *([f"{cut}."] if cut else []),
+        *(fault.message for fault in faults if fault is not None and clipped(statistics, fault) is None),
     ]
     rough = size_error(statistics.counts)
     if ROUGH.passed(rough) and bursts.perturbed_dim is not None:

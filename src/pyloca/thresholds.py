@@ -215,10 +215,16 @@ APART = _define("APART", 2.5, "reaches from all others at which a burst may lie 
 OFF_SURFACE = _define("OFF_SURFACE", 4.0, "times its neighbours' bend that a stray lies off their tangents")
 # Random points on a curve leave gaps of ten spacings and more; a closed curve would be torn open at one.
 STEEP = _define("STEEP", 1.0, "off the tangents of its neighbours by so many times what lies along them")
+# Outskirts that were taken for strays: 0.35; shifted bursts 0.8 and more, nearly all.
+TURNED = _define("TURNED", 0.5, "and its own tangents leave them aside by so many times what lies along these")
 WITNESSES = _define("WITNESSES", 5, "nearest bursts that must all see a stray off their surface")
 TOO_FAR = _define("TOO_FAR", 2.0, "sizes of the data between a stray and all others, however sparse its place")
+# Outskirts with a tenth of the bursts, spread over 25 times the area of the rest: at most 2.3. Strays at 5 sizes of
+# Gaussian clouds: 3.2 and more; of a sheet: 14 and more.
+TOO_WIDE = _define("TOO_WIDE", 3.0, "times the widest gap among the others that such a stray is away")
 TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
 PILED = _define("PILED", 0.1, "part of a clipped burst's points, and at least two, at one reading, the end of a range")
+STEPPED = _define("STEPPED", 0.5, "part of a burst's other readings that differ, at most, in a sensor with steps")
 CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
 STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")
 LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")

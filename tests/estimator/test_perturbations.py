@@ -8,6 +8,8 @@ import pytest
 from pyloca import LOCA, Bursts, TrustWarning, datasets
 from pyloca.bursts import from_function, from_positions, save_bursts, sensor_array
 from pyloca.errors import BurstError
+from pyloca.geometry import burst_means
+from pyloca.inspection import inspect_bursts
 from pyloca.metrics import stress
 from pyloca.selection import estimate_burst_std, estimate_intrinsic_dim
 
@@ -115,6 +117,19 @@ def test_a_survey_of_noisy_readings():
     there = places[[np.argmin(np.abs(places - b[0]).sum(axis=1)) for b in _anchors(bursts, places, readings)]]
     assert np.sqrt(stress(there, fitted.embedding_)) < 0.03
     assert fitted.diagnostics_.sampling_floor > 1e-3  # the error of the regression
+
+
+@pytest.mark.parametrize("radius, words", [(0.15, ""), (0.5, "bursts are as large as the data")])
+def test_noise_that_a_regression_averages_is_not_the_size_of_a_burst(radius, words):
+    random = np.random.RandomState(1)
+    places = random.uniform(size=(2000, 2))
+    readings = np.c_[instrument(places), -instrument(places)]
+    noisy = readings + 0.2 * random.standard_normal(readings.shape)
+    bursts = from_positions(places, noisy, radius, anchors=150)
+    inside = np.mean([burst.var(axis=0).sum() for burst in bursts])
+    assert inside > 0.25 * (inside + burst_means(bursts).var(axis=0).sum())  # all of it, with the noise
+    found = " ".join(inspect_bursts(bursts).remarks)
+    assert words in found if words else found == ""
 
 
 def _anchors(bursts, places, readings):

@@ -7,7 +7,10 @@ import pytest
 
 from pyloca import LOCA, Bursts, TrustWarning, datasets
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics
+from pyloca.findings import Finding, clipped
+from pyloca.geometry import BurstStatistics, find_strays
+from pyloca.geometry._rails import Rails
+from pyloca.inspection import inspect_bursts
 
 DATA = datasets.mushroom(n_bursts=120, n_points=20, random_state=0)
 POINTS = DATA.bursts.to_array()
@@ -80,9 +83,110 @@ def test_a_clipped_burst():
     bursts, rest = Bursts(points), np.delete(np.arange(120), expected)
     model = fit(bursts)
     assert list(model.strays_) == expected.tolist()
-    assert "is clipped: feature 0 has its largest reading at" in model.strays_[top]
+    assert "is clipped: feature 0 has its largest reading, " in model.strays_[top]
     np.testing.assert_array_equal(model.embedding_[rest], fit(bursts[rest]).embedding_)
     np.testing.assert_array_equal(model.transform(bursts), model.embedding_)
+
+
+SENSORS = DATA.X @ [[1.0, 0.2, 0.5], [-0.3, 1.0, 0.5]]  # linear, so that tiny fits are good
+
+
+def rail(part):
+    """Bursts of three sensors, the first of which ends where it cuts bursts in a part of the places."""
+    cloud = 0.01 * np.random.RandomState(1).standard_normal((120, 20, 2)) @ [[1.0, 0.2, 0.5], [-0.3, 1.0, 0.5]]
+    points = SENSORS[:, None] + cloud
+    end = np.quantile(points[..., 0], 1 - part)
+    points[..., 0] = np.minimum(points[..., 0], end)
+    return points, end
+
+
+def test_more_clipped_bursts_than_may_be_left_out_are_named():
+    points, end = rail(0.1)
+    bursts = Bursts(points, ids=NAMES, feature_names=["p", "q", "r"])
+    model = fit(bursts)
+    cut = NAMES[((points[..., 0] == end).sum(axis=1) >= 2)].tolist()
+    assert model.strays_ == {} and len(cut) > 2
+    words = model.diagnostics_.clipped
+    assert words.startswith(
+        f"{len(cut)} of 120 bursts are clipped, but used: burst {cut[0]!r} (p has its largest reading"
+    )
+    assert f"{end:.4g}" in words and "max_strays=0." in words
+    assert "bursts are clipped, but used" in str(model.diagnostics_)
+    assert any(words in remark for remark in inspect_bursts(bursts).remarks)
+    again = float(words.split("max_strays=")[1].split()[0])
+    assert list(fit(bursts, max_strays=again).strays_) == cut
+
+
+def test_the_end_of_a_scaled_sensor_is_in_its_own_units():
+    points, end = rail(0.1)
+    assert (
+        f"reading, {1000 * end:.4g}, at"
+        in fit(Bursts(points * [1000, 1, 1]), feature_scale=[500, 1, 1]).diagnostics_.clipped
+    )
+
+
+def test_flat_bursts_are_refused_for_their_clipped_sensor():
+    points = POINTS.copy()
+    points[..., 0] = np.minimum(points[..., 0], 1.5)
+    with pytest.raises(
+        BurstError, match=r"burst \d+ \(and \d+ more\) is clipped: feature 0 has its largest reading, 1.5, at 20"
+    ):
+        fit(points)
+
+
+def smooth(points):
+    return np.tanh(3 * points)
+
+
+def steps(levels):
+    low, high = SENSORS.min(axis=0), SENSORS.max(axis=0)
+    return lambda points: np.round((points - low) / (high - low) * (levels - 1))
+
+
+def label(points):
+    return np.concatenate([points, np.arange(120.0)[:, None, None] + np.zeros((120, 20, 1))], axis=2)
+
+
+@pytest.mark.parametrize("read", [smooth, steps(2), steps(4), steps(64), steps(4096), label])
+def test_what_is_not_clipped(read):
+    points = read(rail(0)[0])
+    rails = Rails(Bursts(points))
+    for rows, block in rails.bursts.blocks():
+        rails.add(rows, block)
+    assert rails.reasons() == {}
+
+
+def test_a_finding_on_clipped_bursts_is_their_fault():
+    statistics = BurstStatistics.from_bursts(rail(0.1)[0])
+    cut = np.flatnonzero(statistics.marks != "")
+    symptom = Finding("crossing", "sheets cross.", tuple(cut[:4].tolist()))
+    found = clipped(statistics, symptom)
+    assert found.name == "clipped" and found.bursts == tuple(cut.tolist()) and '"crossing"' in found.message
+    others = np.flatnonzero(statistics.marks == "")
+    assert clipped(statistics, Finding("crossing", "sheets cross.", tuple(others[:4].tolist()))) is None
+    assert clipped(BurstStatistics.from_bursts(rail(0)[0]), symptom) is None
+
+
+def outskirts(seed, n=300):
+    """A linear map of places of which a tenth lie far around a small square."""
+    random = np.random.RandomState(seed)
+    places = random.uniform(size=(n, 2))
+    dense = random.uniform(size=n) > 0.1
+    places[dense] = 0.4 + 0.2 * places[dense]
+    return (places[:, None] + 0.01 * random.standard_normal((n, 20, 2))) @ [[1.0, 0.2, 0.5], [-0.3, 1.0, 0.5]]
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_sparse_outskirts_are_not_strays(n):
+    for seed in range(4):
+        assert find_strays(BurstStatistics.from_bursts(outskirts(seed, n), 2), 0.01) == {}
+
+
+@pytest.mark.parametrize("step", [[0.3, -0.4, 0.5], [1.0, 1.2, 1.0]])  # the second along the tangents
+def test_strays_beyond_a_gap_are(step):
+    points = outskirts(0)
+    points[[7, 70]] += 10 * np.array(step)
+    assert list(find_strays(BurstStatistics.from_bursts(points, 2), 0.01)) == [7, 70]
 
 
 def test_the_order_of_ids_is_kept_and_diagnostics_name_them():

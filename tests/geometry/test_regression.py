@@ -204,3 +204,17 @@ def test_bad_and_flat_readings_are_named():
     points[7] = points[7, 0]
     with pytest.raises(BurstError, match=r"burst 7 .* has no spread"):
         BurstStatistics.from_bursts(Bursts(points, perturbations=bursts.perturbations))
+
+
+def test_tilts_are_the_mean_squared_angle_by_which_noise_turns_the_plane():
+    random, slopes = np.random.RandomState(0), np.array([[2.0, 0.5, 0, 0, 0, 0], [0, 1.0, 0.3, 0, 0, 0]])
+    z = 0.1 * random.standard_normal((2000, 30, 2))
+    found = regress(z @ slopes + 0.04 * random.standard_normal((2000, 30, 6)), z)
+    truth, plane = (np.linalg.svd(j)[2][..., :2, :] for j in (slopes, found.jacobians))
+    sines = 1 - np.square(np.linalg.svd(plane @ truth.T, compute_uv=False)[:, -1])  # of the largest angle
+    assert 0.01 < np.median(found.tilts) < 0.05
+    assert sines.mean() == pytest.approx(found.tilts.mean(), rel=0.2)
+
+
+def test_without_residuals_there_is_no_tilt():
+    assert regress(clouds(m=3) @ np.eye(2, 3), clouds(m=3)).tilts.max() < 1e-20

@@ -88,7 +88,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     max_strays : float, default=0.01
         Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
         stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are
-        named in `strays_`, have coordinates, and a trust of 0. More of them are refused; 0 refuses all.
+        named in `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that
+        are only clipped are used, and named in ``diagnostics_.clipped``.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional

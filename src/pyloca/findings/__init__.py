@@ -2,6 +2,7 @@
 
 from pyloca.findings._before import as_large_as_the_data, noise, size_error, spike_words, strain_beyond_sampling
 from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._clipped import clipped, clipped_words
 from pyloca.findings._columns import foreign_columns, foreign_sensors, unexplained_steps
 from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._displacement import no_displacement
@@ -23,6 +24,8 @@ __all__ = [
     "Stray",
     "TrustScale",
     "as_large_as_the_data",
+    "clipped",
+    "clipped_words",
     "data_size",
     "find_causes",
     "foreign_columns",

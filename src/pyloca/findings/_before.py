@@ -58,19 +58,21 @@ def size_error(counts: NDArray[np.float64]) -> float:
     return float(1 / np.sqrt(2 * (points - 1))) if np.isfinite(points) else 0.0
 
 
-def as_large_as_the_data(statistics: BurstStatistics) -> Finding | None:
+def as_large_as_the_data(statistics: BurstStatistics, bursts: Bursts) -> Finding | None:
     """Check whether bursts overlap each other so much that their positions mean nothing.
 
     Parameters
     ----------
     statistics : BurstStatistics
+    bursts : Bursts
+        The same.
 
     Returns
     -------
     Finding or None
         "large_bursts", or None when nothing is wrong.
     """
-    inside = float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
+    inside = _inside(statistics, bursts)
     share = inside / (inside + float(statistics.means.var(axis=0).sum()))
     if not LARGE.passed(share):
         return None
@@ -109,6 +111,21 @@ def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | Non
                 f"along this one, and coordinates miss it. Take much smaller bursts, or pass intrinsic_dim={k + 1}.",
             )
     return None
+
+
+def _inside(statistics: BurstStatistics, bursts: Bursts) -> float:
+    """Compute the variance inside a burst, on average; where perturbations are known, what they explain of it.
+
+    A regression averages the rest, and its error is in the counts. Its tangents are σ J for any σ, and do not tell how
+    large the perturbations were.
+    """
+    if bursts.perturbed_dim is None:
+        return float(np.mean(statistics.spectra.sum(axis=1) + statistics.residuals))
+    probe = sample_rows(len(bursts), RECHECKED)
+    explained = -statistics.residuals[probe]
+    for rows, block in bursts[probe].blocks():
+        explained[rows] += block.var(axis=1, ddof=1).sum(axis=1)
+    return max(float(explained.mean()), 0.0)
 
 
 def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:

@@ -19,6 +19,7 @@ from pyloca.bursts import Bursts
 from pyloca.checks import Whitening, lost_bursts, overlapping, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
+from pyloca.findings._clipped import clipped
 from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
@@ -104,6 +105,9 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         The first that is found; empty when there is none.
     """
     first = _first_cause(fit)
+    if first:
+        cause = clipped(fit.statistics, first[0])
+        first = first if cause is None else (cause,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
     if first or lossy is not None:
         # A column that has no business among the sensors causes most of the others.
@@ -206,7 +210,7 @@ def _scale(fit: Fit) -> Finding | None:
 
 def _as_large_as_the_data(fit: Fit) -> Finding | None:
     # a Jacobian is not a cloud: its size is that of the latent unit
-    return None if fit.bursts is None else as_large_as_the_data(fit.statistics)
+    return None if fit.bursts is None else as_large_as_the_data(fit.statistics, fit.bursts)
 
 
 def _hidden(fit: Fit) -> Finding | None:

@@ -38,7 +38,7 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -92,6 +92,8 @@ class Diagnostics:
         How many points were set aside as spikes, and where, in words; empty when none were.
     noise : str
         The measurement noise that was taken into account, in words; empty when none was.
+    clipped : str
+        Which bursts are clipped and were used all the same, in words; empty when none were.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
@@ -121,6 +123,7 @@ class Diagnostics:
     gap: Gap | None = None
     set_aside: str = ""
     noise: str = ""
+    clipped: str = ""
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -323,6 +326,8 @@ class Diagnostics:
         [('verdict', 'no fault found')]
         """
         aside = [("set aside", self.set_aside)] if self.set_aside else []
+        if self.clipped and not any(finding.name == "clipped" for finding in self.findings):
+            aside.append(("clipped", self.clipped))
         if self.findings:
             return [*aside, *(("WARNING", finding.message) for finding in self.findings)]
         but = ", but look at the suspect bursts" if len(self.suspects) else ""

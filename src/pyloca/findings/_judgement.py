@@ -10,6 +10,7 @@ from pyloca.bursts import Bursts
 from pyloca.checks import sampled_stretch, whitening
 from pyloca.findings._before import spike_words
 from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._clipped import clipped_words
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
 from pyloca.geometry import BurstStatistics
@@ -75,6 +76,7 @@ def judge(
         errors=np.empty(0) if errors is None else errors,
         ids=statistics.ids,
         set_aside=spike_words(statistics),
+        clipped=clipped_words(statistics),
     )
 
 

@@ -201,9 +201,8 @@ class Neighborhood:
     def _jumps(self) -> Array:
         """Logarithm of the growth common to all directions of a burst along each edge; 0 where some shrink."""
         heads, tails = self.graph.heads, self.graph.tails
-        basis, scale = self.statistics.frames()
-        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[tails], basis[heads]) / scale[heads][:, None, :]
-        logs = np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12))
+        # from both ends, so that an angle between the tangents, by curvature or noise, is not taken for shrinking
+        logs = (self._growth(heads, tails) - self._growth(tails, heads)[:, ::-1]) / 2
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
         # of each edge by itself: the error of a regression differs from burst to burst
         variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.effective_counts - 1))
@@ -212,6 +211,12 @@ class Neighborhood:
         least = np.maximum(JUMP, errors * error)
         size = np.where(same, np.abs(logs).min(axis=1), 0)
         return np.where(size > least, size, 0)
+
+    def _growth(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> Array:
+        """Logarithms by which directions of a burst grow along edges, as the tangents at the start see it, (E, k)."""
+        basis, scale = self.statistics.frames()
+        ratio = np.einsum("ekd,eld->ekl", self.statistics.tangents[end], basis[start]) / scale[start][:, None, :]
+        return np.asarray(np.log(np.maximum(np.linalg.svd(ratio, compute_uv=False), 1e-12)))
 
     @cached_property
     def giants(self) -> NDArray[np.bool_]:

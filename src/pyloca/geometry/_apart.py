@@ -6,12 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph, relative_lengths
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.thresholds import APART, BRIDGE, CURVE_NEIGHBORS, OFF_SURFACE, REACH, STEEP, TOO_FAR, TOO_SMALL, WITNESSES
+from pyloca.thresholds import (
+    APART,
+    BRIDGE,
+    CURVE_NEIGHBORS,
+    OFF_SURFACE,
+    REACH,
+    STEEP,
+    TOO_FAR,
+    TOO_SMALL,
+    TOO_WIDE,
+    TURNED,
+    WITNESSES,
+)
 
 __all__ = ["find_apart"]
 
@@ -27,9 +39,9 @@ def find_apart(statistics: BurstStatistics, allowed: int) -> dict[int, str]:
 
     Two bursts are joined as in `connected_graph`: by an edge of at most 10 times the reach of either end. A burst that
     is joined only by edges of more than 2.5 times the reach is looked at more closely, since sparse places have such
-    edges too. It is a stray if it is farther from all others than twice the size of the data, if its neighbours see it
-    off their tangents, where their curvature does not explain it, or if it lies among them and is far smaller or
-    flatter.
+    edges too. It is a stray if it lies beyond a gap of twice the size of the data and three times the widest gap in
+    them, if its neighbours see it off their tangents, where their curvature does not explain it, or if it lies among
+    them and is far smaller or flatter.
 
     Parameters
     ----------
@@ -51,7 +63,8 @@ def find_apart(statistics: BurstStatistics, allowed: int) -> dict[int, str]:
     cut = {one.row: one.shape(statistics, others) or one.words(others) for one in seen if one.row not in joined}
     if len(cut) > allowed:
         return {}
-    off = {one.row: one.fault(statistics, others) for one in seen if one.row in joined}
+    beyond = _beyond(statistics, others, allowed)
+    off = {one.row: one.fault(statistics, others, one.row in beyond) for one in seen if one.row in joined}
     off = {row: why for row, why in off.items() if why}
     return cut | off if len(cut) + len(off) <= allowed else cut
 
@@ -67,6 +80,7 @@ class _Others:
     scale: Array  # (n, k)
     means: Array  # (n, D)
     size: float  # root mean square distance of the means from their centre
+    gap: float  # the widest that must be crossed to come from one to all others, by straight steps between means
     doubtful: Rows
 
     @classmethod
@@ -92,7 +106,13 @@ class _Others:
         kept = rows[together]
         nearest, means = float(np.median(shortest[together])), statistics.means[kept]
         size = float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean()))
-        return cls(kept, reach[together], nearest, basis, scale, means, size, doubtful)
+        steps = np.linalg.norm(sample.means[joined.heads] - sample.means[joined.tails], axis=1)
+        inside = together[joined.heads]
+        tree = minimum_spanning_tree(
+            BurstGraph(len(rows), joined.heads[inside], joined.tails[inside], steps[inside]).adjacency()
+        )
+        gap = float(tree.data.max(initial=0))
+        return cls(kept, reach[together], nearest, basis, scale, means, size, gap, doubtful)
 
 
 def _neighbors(statistics: BurstStatistics) -> int:
@@ -156,9 +176,9 @@ class _Seen:
             return f"is nearly flat: its last direction is {part[-1]:.2g} of the size of its neighbours'"
         return ""
 
-    def fault(self, statistics: BurstStatistics, others: _Others) -> str:
+    def fault(self, statistics: BurstStatistics, others: _Others, beyond: bool) -> str:
         """Say what is wrong with it if edges do join it to the others; "" if nothing is."""
-        if np.linalg.norm(others.means - statistics.means[self.row], axis=1).min() > TOO_FAR * others.size:
+        if beyond:
             return self.words(others)
         if statistics.n_used > statistics.intrinsic_dim and all(
             self._off(statistics, others, int(j)) for j in np.argsort(self.theirs)[:WITNESSES]
@@ -177,7 +197,30 @@ class _Seen:
         off = float(np.sqrt(max(here @ here - along**2, 0)))
         # A surface leaves its tangent as the square of the step, but it is not extended beyond where that is steep.
         bend = outside[near].max() * max(1, along / float(np.median(inside[near]))) ** 2
-        return bool(off > min(OFF_SURFACE * bend, STEEP * along))
+        if off <= min(OFF_SURFACE * bend, STEEP * along):
+            return False
+        # Over a wide gap a surface may turn; then the burst beyond it still sees the others along its own tangents.
+        own = float(np.linalg.norm(statistics[[self.row]].frames()[0][0] @ here))
+        return bool(np.sqrt(max(here @ here - own**2, 0)) > TURNED * own)
+
+
+def _beyond(statistics: BurstStatistics, others: _Others, allowed: int) -> set[int]:
+    """Find the bursts in doubt that lie beyond a gap, coming from the others by the shortest steps.
+
+    Sparse outskirts are reached by gaps that widen little by little; a stray by one that is far wider than any before.
+    """
+    left, means = others.doubtful, statistics.means[others.doubtful]
+    distance = np.array([np.linalg.norm(others.means - mean, axis=1).min() for mean in means])
+    widest = others.gap
+    while len(left):
+        nearest = int(np.argmin(distance))
+        if len(left) <= allowed and distance[nearest] > TOO_WIDE * widest:
+            return set(left[distance > TOO_FAR * others.size].tolist())
+        widest = max(widest, float(distance[nearest]))
+        distance = np.minimum(distance, np.linalg.norm(means - means[nearest], axis=1))
+        rest = np.arange(len(left)) != nearest
+        left, means, distance = left[rest], means[rest], distance[rest]
+    return set()
 
 
 def _squared(step: Array, inside: Array, scale: Array) -> Array:

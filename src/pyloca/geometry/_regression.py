@@ -47,6 +47,7 @@ def look_by_regression(bursts: Bursts) -> Local:
         _, singular, axes = np.linalg.svd(sigma * found.jacobians, full_matrices=False)
         seen.means[rows], seen.tangents[rows] = found.means, singular[:, :, None] * axes
         seen.residuals[rows], losses[rows], freedom[rows] = found.residuals, found.losses, found.freedom
+        seen.tilts[rows] = found.tilts
     return seen._replace(counts=counts_from_losses(losses, freedom, k))
 
 
@@ -67,6 +68,8 @@ class Regression(NamedTuple):
         Their degrees of freedom.
     quadratic : (b,) array of bool
         Whether a quadratic term was used.
+    tilts : (b,) array
+        Square of the angle by which the error of the Jacobian tilts a tangent; 0 without residuals.
     """
 
     means: Array
@@ -75,6 +78,7 @@ class Regression(NamedTuple):
     residuals: Array
     freedom: Array
     quadratic: NDArray[np.bool_]
+    tilts: Array
 
 
 def regress(block: Array, perturbations: Array) -> Regression:
@@ -147,9 +151,10 @@ def regress(block: Array, perturbations: Array) -> Regression:
     latent = residuals @ np.linalg.pinv(jacobians)  # (b, M, k)
     v, c = _gram(spread), _gram(latent.transpose(0, 2, 1)) / degrees[:, None, None]
     losses = _trace(v) * _trace(c) + _trace(v @ c)
+    tilts = _tilts(jacobians, v, residuals) / degrees
     jacobians = _inverse_root(np.eye(k) + _excess(v, c, losses)) @ jacobians
     losses[freedom == 0] = np.nan
-    return Regression(means, jacobians, losses, _sum(np.square(residuals)) / degrees, freedom, quadratic)
+    return Regression(means, jacobians, losses, _sum(np.square(residuals)) / degrees, freedom, quadratic, tilts)
 
 
 def counts_from_losses(losses: Array, freedom: Array, k: int) -> Array:
@@ -181,6 +186,14 @@ def _excess(v: Array, c: Array, losses: Array) -> Array:
     loss = np.maximum(losses, np.finfo(float).tiny)[:, None, None]
     product = 2 * v @ (_trace(v)[:, None, None] * c + c @ v) @ c / loss
     return np.asarray(_trace(c)[:, None, None] * v + product + product.transpose(0, 2, 1))
+
+
+def _tilts(jacobians: Array, v: Array, residuals: Array) -> Array:
+    """Compute the largest squared angle between a tangent and where it is without errors, times the freedom, (b,)."""
+    turn, singular, axes = np.linalg.svd(jacobians, full_matrices=False)  # of latent directions, (b, k), of the data
+    off = _sum(np.square(residuals)) - _sum(np.square(residuals @ axes.transpose(0, 2, 1)))
+    spread = np.einsum("bak,bac,bck->bk", turn, v, turn)
+    return np.asarray((spread / np.maximum(np.square(singular), 1e-300)).max(axis=1) * np.maximum(off, 0))
 
 
 def _inverse_root(matrices: Array) -> Array:

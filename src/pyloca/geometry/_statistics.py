@@ -60,7 +60,7 @@ class BurstStatistics:
         E_i and R_i: covariance of the burst and of the noise in it, in the basis of the tangents (the burst covariance
         is A_iᵀ E_i A_i along them, of which A_iᵀ R_i A_i is noise). None: no noise is known.
     tilts : (N,) array, optional
-        Square of the angle by which noise tilts a tangent.
+        Square of the angle by which noise, or the error of a regression, tilts a tangent.
     instrument : Noise or None
         The measurement noise that was taken into account.
     ids : (N,) array
@@ -163,7 +163,7 @@ class BurstStatistics:
         if bursts.perturbed_dim is not None:
             refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
-            out = cls(*seen[:2], seen.counts, seen.residuals, **labels)
+            out = cls(*seen[:2], seen.counts, seen.residuals, tilts=seen.tilts, **labels)
             out._refuse_flat_bursts(max_strays)
             return out
         bursts = without_spikes(bursts)
@@ -178,15 +178,14 @@ class BurstStatistics:
             raise
         refuse_short(bursts, k, max_strays)
         seen = Local.empty(len(bursts), k, bursts.n_features)
-        rails = Rails(bursts) if max_strays > 0 else None
+        rails = Rails(bursts)
         for rows, block in bursts.blocks():
             refuse_bad_values(bursts, rows, block)
             if block.shape[1] <= k:  # too short, and few enough to be left out
                 for array, values in zip(seen, nothing(block, k), strict=True):
                     array[rows] = values
                 continue
-            if rails is not None:
-                rails.add(rows, block)
+            rails.add(rows, block)
             white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
             for array, values in zip(seen, look(block, k, white), strict=True):
                 array[rows] = values
@@ -204,9 +203,8 @@ class BurstStatistics:
             set_aside=bursts.set_aside,
             **labels,
         )
-        if rails is not None:
-            for row, reason in rails.reasons().items():
-                out.marks[row] = reason
+        for row, reason in rails.reasons().items():
+            out.marks[row] = reason
         out._refuse_flat_bursts(max_strays)
         out._refuse_hidden_bursts()
         return out
@@ -567,10 +565,10 @@ class BurstStatistics:
             if short[row]:
                 points = int(self.counts[row])
                 why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
-            elif self.marks[row]:
-                why = str(self.marks[row])
             elif same[row]:
                 why = "has no spread: its points are identical, to rounding"
+            elif self.marks[row]:
+                why = str(self.marks[row])
             else:
                 why = f"is flat: it spans only {spans[row]} of the k = {k} directions"
             found[int(row)] = why
@@ -595,6 +593,13 @@ class BurstStatistics:
         if short.sum() + len(same) + len(flat) <= allowed:
             return
         more = may_be_left_out(allowed, max_strays)
+        clipped = [int(row) for row in flat if self.marks[row]]
+        if 2 * len(clipped) > len(same) + len(flat):
+            raise BurstError(
+                f"{self.name_of(clipped[0])} (and {len(clipped) - 1} more) {self.marks[clipped[0]]}, and spans fewer "
+                f"than k = {self.intrinsic_dim} directions. Give the sensor a larger range, or remove these bursts. "
+                f"{more}".rstrip()
+            )
         if len(same) > len(flat):
             raise BurstError(
                 f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "

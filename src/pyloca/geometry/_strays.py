@@ -25,8 +25,9 @@ def find_strays(
     """Find the bursts that must be left out of a fit, each with the reason.
 
     Left out are bursts that have no k tangents (too few points, no spread, flat), bursts with a clipped sensor, and
-    bursts that lie apart from the others. If more bursts are clipped than may be left out, that is how the instrument
-    measures, and they are kept; so are larger pieces that lie apart, which the alignment refuses.
+    bursts that lie apart from the others. If more bursts are clipped than may be left out, they are kept, since most of
+    what they tell is right (`BurstStatistics.marks` still names them); so are larger pieces that lie apart, which the
+    alignment refuses.
 
     Parameters
     ----------

@@ -117,10 +117,11 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
     )
     noise = f" Measurement noise {found.diagnostics.noise}." if found.diagnostics.noise else ""
     aside = f" Set aside: {found.diagnostics.set_aside}." if found.diagnostics.set_aside else ""
+    cut = f" {found.diagnostics.clipped}." if found.diagnostics.clipped else ""
     out = f" {plural(len(found.strays), 'burst')} of {len(found.Z) + len(found.strays):,} left out: see below."
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{noise}{aside}{out * bool(found.strays)}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{noise}{aside}{cut}{out * bool(found.strays)}"
     )
 
 
