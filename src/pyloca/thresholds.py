@@ -301,7 +301,19 @@ MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spik
 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
 ROUND_TRIP = _threshold(
-    "ROUND_TRIP", 0.2, "median round-trip error of burst means, as a part of the data's size", "round_trip"
+    "ROUND_TRIP",
+    0.2,
+    "median round-trip error of burst means, as a part of the data's size",
+    "round_trip",
+    note="MISSED is enough",
+)
+# A decoder that is too smooth misses neighbours alike, as on pictures, where ROUND_TRIP may be 0.07 on good fits.
+MISSED = _threshold(
+    "MISSED",
+    0.05,
+    "the same of the difference between a burst mean and its nearest in the embedding, over √2, beyond noise",
+    "round_trip",
+    note="ROUND_TRIP is enough",
 )
 POOR = _threshold(
     "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"

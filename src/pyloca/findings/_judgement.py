@@ -12,12 +12,10 @@ from pyloca.findings._before import spike_words
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
+from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
-from pyloca.networks import apply_rows
 
-__all__ = ["data_size", "judge", "round_trip_errors"]
-
-Array = NDArray[np.float64]
+__all__ = ["judge"]
 
 
 def judge(
@@ -57,8 +55,9 @@ def judge(
     rows = np.arange(len(statistics)) if held_out is None else held_out
     seen = white[rows]
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
-    errors = None if decoder is None else round_trip_errors(decoder, statistics.means, white.embedding)
-    fit = Fit(statistics, burst_std, encoder, white, bursts, errors)
+    back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
+    errors = None if back is None else back.errors
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
@@ -76,39 +75,3 @@ def judge(
         ids=statistics.ids,
         set_aside=spike_words(statistics),
     )
-
-
-def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array, size: float | None = None) -> Array:
-    """Compute ‖γ(ρ(μ_i)) − μ_i‖ as a fraction of the data's size (root mean square distance from its centre).
-
-    Parameters
-    ----------
-    decoder : torch.nn.Module
-        γ.
-    means : (N, D) array
-        μ.
-    embedding : (N, d) array
-        ρ(μ).
-    size : float, optional
-        The data's size; None: that of these means.
-
-    Returns
-    -------
-    (N,) array
-    """
-    errors = np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1)
-    return np.asarray(errors / (data_size(means) if size is None else size))
-
-
-def data_size(means: Array) -> float:
-    """Compute the root mean square distance of burst means from their centre; 1 if they all coincide.
-
-    Parameters
-    ----------
-    means : (N, D) array
-
-    Returns
-    -------
-    float
-    """
-    return float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
