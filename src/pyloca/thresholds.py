@@ -310,7 +310,7 @@ ROUND_TRIP = _threshold(
 # A decoder that is too smooth misses neighbours alike, as on pictures, where ROUND_TRIP may be 0.07 on good fits.
 MISSED = _threshold(
     "MISSED",
-    0.05,
+    0.03,
     "the same of the difference between a burst mean and its nearest in the embedding, over √2, beyond noise",
     "round_trip",
     note="ROUND_TRIP is enough",
@@ -358,6 +358,19 @@ CURED = _threshold(
     "CURED", 0.75, "strain of the aligned bursts with one more dimension, over that without", "curved", side="below"
 )
 STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampling, median", "uneven_shape")
+
+# -- bending ----------------------------------------------------------------------------------------------------------
+
+# A sheet that is flat, rolled up or waved shows up to 0.03, by the error of the fit, a cone 0.06; a bowl over a square
+# that rises by a quarter of its side 0.1, a ring 2.5 times as wide as its tube 0.2, a dome and a saddle 0.27.
+RIGID = _threshold(
+    "RIGID",
+    0.07,
+    "part of a surface's bending that is curvature which bending cannot undo, where d > k",
+    "bendable",
+    side="below",
+    note="closed surfaces are not at fault",
+)
 
 # -- known distances --------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "bendable".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -92,6 +92,8 @@ class Diagnostics:
         How many points were set aside as spikes, and where, in words; empty when none were.
     noise : str
         The measurement noise that was taken into account, in words; empty when none was.
+    shape : str
+        What is not determined of the shape of a closed curve or tube in space (d > k), in words; empty otherwise.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
@@ -121,6 +123,7 @@ class Diagnostics:
     gap: Gap | None = None
     set_aside: str = ""
     noise: str = ""
+    shape: str = ""
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -264,6 +267,8 @@ class Diagnostics:
             facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))
         if self.gap is not None:
             facts.append(("largest gap", str(self.gap)))
+        if self.shape:
+            facts.append(("shape", self.shape))
         if self.noise:
             facts.append(("noise", self.noise))
         if self.strays:

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pyloca.bursts import Bursts
-from pyloca.checks import sampled_stretch, whitening
+from pyloca.checks import push, sampled_stretch, whitening
 from pyloca.findings._before import spike_words
+from pyloca.findings._bending import bending
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
@@ -16,6 +17,8 @@ from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
 
 __all__ = ["judge"]
+
+Array = NDArray[np.float64]
 
 
 def judge(
@@ -58,12 +61,16 @@ def judge(
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
     errors = None if back is None else back.errors
     fit = Fit(statistics, burst_std, encoder, white, bursts, back)
+    findings, shape = find_causes(fit), ""
+    if fit.d > fit.k and not findings:
+        finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
+        findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
         stretch=(float(low), float(high)),
-        findings=find_causes(fit),
+        findings=findings,
         restarts=restarts,
         round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
         sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
@@ -74,4 +81,10 @@ def judge(
         errors=np.empty(0) if errors is None else errors,
         ids=statistics.ids,
         set_aside=spike_words(statistics),
+        shape=shape,
     )
+
+
+def _tangents(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Array]:
+    embedding, pushed = push(encoder, statistics, burst_std)
+    return embedding, pushed.numpy()
