@@ -143,7 +143,7 @@ def offsets(seed: int) -> Dataset:
     """All sensors are offset together, from burst to burst: a supply voltage that nobody wrote down."""
     data = plant("sensors offset together", seed)
     points = data.bursts.to_array()
-    size = 0.5 * points.mean(axis=1).std(axis=0).mean()
+    size = 0.3 * points.mean(axis=1).std(axis=0).mean()
     steps = size * np.random.RandomState(2000 + seed).standard_normal((len(points), 1, 1))
     return dataclasses.replace(data, bursts=Bursts(points + steps))
 

@@ -361,11 +361,13 @@ STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampli
 
 # -- bending ----------------------------------------------------------------------------------------------------------
 
-# A sheet that is flat, rolled up or waved shows up to 0.03, by the error of the fit, a cone 0.06; a bowl over a square
-# that rises by a quarter of its side 0.1, a ring 2.5 times as wide as its tube 0.2, a dome and a saddle 0.27.
+# The error of a fit bends a flat sheet by 0.2 of its size, squared.
+SLIGHT_BEND = _define("SLIGHT_BEND", 0.3, "squared bend over the size of a surface that does not make it a bent one")
+# Sheets that are flat, rolled up or waved, and cones: up to 0.1, by the error of the fit; a ring 2.5 times as wide as
+# its tube 0.19, a bowl over a square that rises by a quarter of its side 0.2, a dome and a saddle 0.35 and more.
 RIGID = _threshold(
     "RIGID",
-    0.07,
+    0.13,
     "part of a surface's bending that is curvature which bending cannot undo, where d > k",
     "bendable",
     side="below",

@@ -14,7 +14,7 @@ from pyloca.alignment import align
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstStatistics, sample_rows
-from pyloca.thresholds import CURED, FEW, RIGID, SAMPLE
+from pyloca.thresholds import CURED, FEW, RIGID, SAMPLE, SLIGHT_BEND
 
 __all__ = ["bending", "curvature_share"]
 
@@ -84,8 +84,8 @@ def curvature_share(positions: Array, frames: Array) -> float:
     Returns
     -------
     float
-        ⟨|R|⟩ ρ² / (1 + ⟨|B|²⟩ ρ²), with |R| the curvature of Gauss for k = 2 and ρ the radius of a ball as wide as the
-        positions: 0 for curves and for what can be unrolled, at most ½ for k = 2 (a large part of a sphere).
+        ⟨|R|⟩ ρ² / (0.3 + ⟨|B|²⟩ ρ²), with |R| the curvature of Gauss for k = 2 and ρ the radius of a ball as wide as
+        the positions: 0 for curves and for what can be unrolled, at most ½ for k = 2 (a large part of a sphere).
 
     Examples
     --------
@@ -98,28 +98,33 @@ def curvature_share(positions: Array, frames: Array) -> float:
     >>> ball = np.random.RandomState(0).standard_normal((400, 3))
     >>> ball /= np.linalg.norm(ball, axis=1, keepdims=True)
     >>> round(curvature_share(ball, np.linalg.svd(ball[:, None])[2][:, 1:]), 1)
-    0.4
+    0.5
     """
-    n, k, d = frames.shape
+    rows = sample_rows(len(positions), SAMPLE)
+    positions, basis = positions[rows], np.linalg.svd(frames[rows], full_matrices=False)[2]  # (n, k, d)
+    n, k, d = basis.shape
     count = min(NEAR * k, n - 1)
-    basis = np.linalg.svd(frames, full_matrices=False)[2]  # (N, k, d)
-    rows = sample_rows(n, SAMPLE)
-    near = cKDTree(positions).query(positions[rows], count + 1)[1][:, 1:]  # (n, m)
-    own = basis[rows]
-    steps = np.einsum("nkd,nmd->nmk", own, positions[near] - positions[rows][:, None])
-    left, _, right = np.linalg.svd(np.einsum("nkd,nmld->nmkl", own, basis[near]))
-    turned = np.einsum("nmkl,nmld->nmkd", left @ right, basis[near])  # the neighbour's frame nearest to the own
-    turned -= np.einsum("nmkd,nld,nle->nmke", turned, own, own)  # its part off the plane: B(step)
+    near = cKDTree(positions).query(positions, count + 1)[1][:, 1:]  # (n, m)
+    steps = np.einsum("nkd,nmd->nmk", basis, positions[near] - positions[:, None])
+    left, _, right = np.linalg.svd(np.einsum("nkd,nmld->nmkl", basis, basis[near]))
+    turns = left @ right  # (n, m, k, k): take the neighbour's frame to the own, as near as possible
+    turned = turns @ basis[near]
+    turned -= np.einsum("nmkd,nld,nle->nmke", turned, basis, basis)  # off the plane: B(step)
     ends = [(a, b) for a in range(k) for b in range(a, k)]
-    design = np.zeros((len(rows), count, k, len(ends)))
+    design = np.zeros((n, count, k, len(ends)))
     for column, (a, b) in enumerate(ends):  # B is symmetric
         design[:, :, a, column] = steps[:, :, b]
         design[:, :, b, column] = steps[:, :, a]
-    solved = np.linalg.pinv(design.reshape(len(rows), -1, len(ends))) @ turned.reshape(len(rows), -1, d)
-    form = np.empty((len(rows), k, k, d))
+    solved = np.linalg.pinv(design.reshape(n, -1, len(ends))) @ turned.reshape(n, -1, d)
+    form = np.empty((n, k, k, d))
     for column, (a, b) in enumerate(ends):
         form[:, a, b] = form[:, b, a] = solved[:, column]
     product = np.einsum("nacx,nbdx->nabcd", form, form)
-    riemann = np.sqrt(np.square(product - product.transpose(0, 1, 2, 4, 3)).sum(axis=(1, 2, 3, 4))) / 2
+    riemann = product - product.transpose(0, 1, 2, 4, 3)
+    # Small wiggles of the embedding have curvature of either sign, which the mean over neighbours takes away.
+    around = np.einsum("nmae,nmbf,nmcg,nmdh,nmefgh->nabcd", turns, turns, turns, turns, riemann[near], optimize=True)
+    riemann = (riemann + around) / (count + 1)
+    size = np.sqrt(np.square(riemann).sum(axis=(1, 2, 3, 4))) / 2
     radius = (k + 2) / k * float(positions.var(axis=0).sum())
-    return float(riemann.mean() * radius / (1 + np.square(form).sum(axis=(1, 2, 3)).mean() * radius))
+    bent = float(np.square(form).sum(axis=(1, 2, 3)).mean())
+    return float(size.mean() * radius / (SLIGHT_BEND + bent * radius))

@@ -107,8 +107,8 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts)
         if column is not None:
             return (column,)
-    # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not: a
-    # sensor that has nothing to do with the others makes them seem so, and this is what says it.
+    # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
+    # sensors that are offset between bursts make them seem so, and this is what says it.
     return first if lossy is None else (*first, lossy)
 
 
