@@ -116,11 +116,12 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
         f"of all directions){_sampling_words(found.diagnostics)}."
     )
     noise = f" Measurement noise {found.diagnostics.noise}." if found.diagnostics.noise else ""
+    shape = f" Shape: {found.diagnostics.shape}." if found.diagnostics.shape else ""
     aside = f" Set aside: {found.diagnostics.set_aside}." if found.diagnostics.set_aside else ""
     out = f" {plural(len(found.strays), 'burst')} of {len(found.Z) + len(found.strays):,} left out: see below."
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{noise}{aside}{out * bool(found.strays)}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{shape}{noise}{aside}{out * bool(found.strays)}"
     )
 
 
