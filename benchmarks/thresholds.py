@@ -57,6 +57,8 @@ CLEAN_SETS: dict[str, Callable[[int], Dataset]] = {
     "mushroom": smaller(faults.CLEAN["mushroom"]),
     "frame": smaller(faults.CLEAN["frame"]),
     "sphere": faults.CLEAN["sphere"],
+    "dome": faults.CLEAN["dome"],
+    "saddle": faults.CLEAN["saddle"],
     "wifi": lambda seed: datasets.wifi(CLEAN, random_state=seed),
     "Swiss roll": faults.CLEAN["Swiss roll"],  # all bursts: with fewer its turns are hard to tell apart
     "3-d cube": smaller(unseen.cube),

@@ -6,6 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from lab import write_dirty_lab, write_lab
+from pyloca import datasets
+from pyloca.bursts import save_bursts
+from pyloca.cli import cli
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,6 +49,42 @@ def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
         exec(compile(block, "bursts.md", "exec"), names)
     printed = re.findall(r"print\(.*?\)+  # (.*)", "".join(blocks))
     assert capsys.readouterr().out.splitlines() == printed
+
+
+def shell_of_the_bursts_page():
+    """The commands of the page, each with the lines that it prints."""
+    text = (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```\n(\$ .*?)```", text, flags=re.DOTALL)
+    for block in blocks:
+        for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            typed, *lines = command.splitlines()
+            yield typed, lines
+
+
+def test_the_shell_of_the_bursts_page_prints_this(tmp_path, monkeypatch):
+    """Tables and `inspect`; fits depend on the machine in the last digits, and on its speed."""
+    monkeypatch.chdir(tmp_path)
+    write_lab(tmp_path)
+    write_dirty_lab(tmp_path)
+    save_bursts(datasets.mushroom(500, 30, random_state=0).bursts.to_array(), "bursts.csv")
+    seen = []
+    for typed, lines in shell_of_the_bursts_page():
+        program, *arguments = typed.split()
+        if program == "head" and arguments[1] in ("bursts.csv", "runs.csv"):
+            with open(arguments[1], encoding="utf-8") as file:
+                assert file.read().splitlines()[: -int(arguments[0])] == lines  # head -3
+        elif arguments[0] == "inspect":
+            done = CliRunner().invoke(cli, arguments, prog_name="pyloca")
+            printed = done.stdout.splitlines()
+            assert done.exit_code == 0
+            assert [line for line in lines if line != "…" and line not in printed] == [], done.stdout
+        else:
+            continue
+        seen.append(typed)
+    assert len(seen) == 4
+    done = CliRunner().invoke(cli, ["inspect", "gaps.csv", "--burst-id", "run_id", "--exclude", "t"])
+    said = re.search(r"5 cells .*?\)", done.stderr)[0]
+    assert said in (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8").replace("\n", " ")
 
 
 @pytest.mark.slow

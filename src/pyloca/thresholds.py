@@ -327,7 +327,19 @@ MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spik
 
 # A median loss beyond sampling by this much is a stretch that is wrong by about 7 %.
 ROUND_TRIP = _threshold(
-    "ROUND_TRIP", 0.2, "median round-trip error of burst means, as a part of the data's size", "round_trip"
+    "ROUND_TRIP",
+    0.2,
+    "median round-trip error of burst means, as a part of the data's size",
+    "round_trip",
+    note="MISSED is enough",
+)
+# A decoder that is too smooth misses neighbours alike, as on pictures, where ROUND_TRIP may be 0.07 on good fits.
+MISSED = _threshold(
+    "MISSED",
+    0.03,
+    "the same of the difference between a burst mean and its nearest in the embedding, over √2, beyond noise",
+    "round_trip",
+    note="ROUND_TRIP is enough",
 )
 POOR = _threshold(
     "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"
@@ -375,6 +387,21 @@ CURED = _threshold(
     "CURED", 0.75, "strain of the aligned bursts with one more dimension, over that without", "curved", side="below"
 )
 STRAINED = _threshold("STRAINED", 0.08, "mismatch of aligned edges beyond sampling, median", "uneven_shape")
+
+# -- bending ----------------------------------------------------------------------------------------------------------
+
+# The error of a fit bends a flat sheet by 0.2 of its size, squared.
+SLIGHT_BEND = _define("SLIGHT_BEND", 0.3, "squared bend over the size of a surface that does not make it a bent one")
+# Sheets that are flat, rolled up or waved, and cones: up to 0.1, by the error of the fit; a ring 2.5 times as wide as
+# its tube 0.19, a bowl over a square that rises by a quarter of its side 0.2, a dome and a saddle 0.35 and more.
+RIGID = _threshold(
+    "RIGID",
+    0.13,
+    "part of a surface's bending that is curvature which bending cannot undo, where d > k",
+    "bendable",
+    side="below",
+    note="closed surfaces are not at fault",
+)
 
 # -- known distances --------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def test_bad_frames_are_counted_and_named_in_one_message():
     assert "2 with more than one spot (frames 'two', 'touching')" in said
     assert "3 with a spot cut by the border (frames 'cut', 'outside', 'corner')" in said
     assert "1 with pixels that are not finite (frame 'nan')" in said
-    assert 'pass on_bad="drop"' in said
+    assert 'drop them: on_bad="drop"' in said
     kept = from_spots(frames, ids=[*BAD, "good"], on_bad="drop")
     assert kept.ids.tolist() == ["good"]
     assert "dropped frames: " in kept.provenance
@@ -93,6 +93,8 @@ def test_what_is_not_frames():
         from_spots(np.zeros((2, 40, 40, 3)))
     with pytest.raises(BurstError, match=r"frame 1 has shape \(40,\)"):
         from_spots([frame((30, 20)), np.zeros(40)])
+    with pytest.raises(BurstError, match=r"frame 1 has shape \(50, 64\), the first one \(48, 64\)"):
+        from_spots([frame((30, 20)), frame((30, 20), shape=(50, 64))])
     with pytest.raises(BurstError, match="there are no frames"):
         from_spots([])
     with pytest.raises(ValueError, match="on_bad must be"):

@@ -14,50 +14,17 @@ import numpy as np
 import pytest
 
 from helpers import HANG
+from lab import HEADER, SENSORS, write_lab
 from pyloca.metrics import calibrate
 
 pytestmark = pytest.mark.slow  # a fit of 300 runs
 
-SENSORS = ["strain_mV", "pressure_Pa", "temperature_K", "current_A", "gap_m", "humidity"]
-HEADER = ["run_id", "t", "operator", *SENSORS, "gain"]
 COMMANDS = """\
 pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors --embedding z.csv
 pyloca report model.safetensors runs.csv -o report.html
 pyloca transform model.safetensors new.csv -o new_z.csv
 """
 FIT, REPORT, TRANSFORM = (line.split()[1:] for line in COMMANDS.splitlines())
-TREMOR = 0.02  # of u and v, which run from -1 to 1
-
-
-def instrument(latent):
-    """What six sensors show in the states (n, 2): spreads from 1e-3 (A, m) to 1e4 (Pa)."""
-    u, v = latent.T
-    return np.stack(
-        [
-            120 * np.exp(0.6 * u) + 15 * v,
-            101_325 + 2e4 * np.sin(1.2 * u + 0.8 * v),
-            300 + 4 * v + 2 * u * v,
-            0.002 * (1 + u**2 + 0.5 * v),
-            0.005 * np.cos(1.1 * v - 0.4 * u),
-            40 * np.tanh(u - v),
-        ],
-        axis=1,
-    )
-
-
-def write_runs(path, names, latents, counts, random):
-    """One row per measurement. Returns the latent state of each row, which the user never sees."""
-    clock, states = 0.0, []
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for name, latent, count in zip(names, latents, counts, strict=True):
-            states.append(latent + TREMOR * random.standard_normal((count, 2)))
-            operator = random.choice(["Ada", "Grace", "Emmy"])
-            for row in instrument(states[-1]):
-                clock += 0.25
-                writer.writerow([name, clock, operator, *row.tolist(), 2.0])
-    return np.concatenate(states)
 
 
 def read(path):
@@ -76,11 +43,8 @@ def pyloca(folder, *arguments):
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """A folder with runs.csv of 300 runs and new.csv of 20 more; and the truth about both."""
-    folder, random = tmp_path_factory.mktemp("lab"), np.random.RandomState(0)
-    truth = random.uniform(-1, 1, size=(300, 2))
-    write_runs(folder / "runs.csv", [f"run-{i:03d}" for i in range(300)], truth, random.randint(5, 41, 300), random)
-    later = random.uniform(-0.9, 0.9, size=(20, 2))
-    new = write_runs(folder / "new.csv", [f"new-{i:02d}" for i in range(20)], later, random.randint(5, 41, 20), random)
+    folder = tmp_path_factory.mktemp("lab")
+    truth, new = write_lab(folder)
     return folder, truth, new
 
 

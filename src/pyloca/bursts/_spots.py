@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +97,7 @@ def from_spots(
     check_real("pixel_size", pixel_size)
     if on_bad not in ("raise", "drop"):
         raise ValueError(f'on_bad must be "raise" or "drop"; got {on_bad!r}.')
-    seen = [_look(_as_frame(frame, i)) for i, frame in enumerate(_each(frames))]
+    seen = [_look(frame) for frame in _of_one_shape(_each(frames))]
     if not seen:
         raise BurstError("there are no frames.")
     labels = np.arange(len(seen)) if ids is None else check_ids(ids, len(seen))
@@ -105,7 +105,9 @@ def from_spots(
     listed = _list_bad(seen, labels)
     if listed and (on_bad == "raise" or not spots):
         advice = (
-            'Remove them, or pass on_bad="drop".' if spots else "Pass frames with one bright spot on a darker ground."
+            'Remove them, or drop them: on_bad="drop" (--on-bad drop in the shell).'
+            if spots
+            else "Pass frames with one bright spot on a darker ground."
         )
         raise BurstError(
             f"{len(seen) - len(spots)} of {len(seen)} frames have no spot that can be used: {listed}. {advice}"
@@ -115,7 +117,8 @@ def from_spots(
         pixel_size * _rings(np.array([spot.mean for spot in spots]), np.array([spot.covariance for spot in spots])),
         ids=labels[good] if ids is not None or listed else None,
         effective_counts=[spot.worth for spot in spots],
-        provenance=f"from_spots: {len(spots)} spots" + (f"; dropped frames: {listed}" if listed else ""),
+        provenance=f"from_spots: {len(spots)} spot{'s' * (len(spots) != 1)}"
+        + (f"; dropped frames: {listed}" if listed else ""),
     )
 
 
@@ -126,6 +129,20 @@ def _each(frames: Any) -> Iterable[Any]:
     if not isinstance(frames, Iterable):
         raise BurstError(f"frames must be an array (N, height, width) or an iterable of pictures; got {frames!r}.")
     return frames
+
+
+def _of_one_shape(frames: Iterable[Any]) -> Iterator[NDArray[Any]]:
+    """Yield frames as arrays; places in frames that were cropped differently cannot be compared."""
+    first: tuple[int, ...] | None = None
+    for i, frame in enumerate(frames):
+        array = _as_frame(frame, i)
+        first = array.shape if first is None else first
+        if array.shape != first:
+            raise BurstError(
+                f"frame {i} has shape {array.shape}, the first one {first}: a camera that stands still takes frames of "
+                "one size."
+            )
+        yield array
 
 
 def _as_frame(frame: Any, i: int) -> NDArray[Any]:

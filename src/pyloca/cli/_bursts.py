@@ -1,4 +1,4 @@
-"""``pyloca bursts``: from recordings, photographs and tables to a file of bursts."""
+"""``pyloca bursts``: from recordings, photographs, frames and tables to a file of bursts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import cli, debug_option, not_the_data, require, usage, writable
+from pyloca.cli._main import cli, debug_option, not_the_data, usage, writable
 from pyloca.cli._settings import units
-from pyloca.errors import BurstError
 
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
@@ -20,6 +19,7 @@ __all__ = ["bursts"]
 
 AUTO: Literal["auto"] = "auto"
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
+STACKS = (".npy", ".npz")
 WRITTEN = (".npz", ".npy", ".csv", ".parquet")
 
 
@@ -41,6 +41,14 @@ class Spots(NamedTuple):
     threshold: float | None
     eps: float | None
     min_points: int | None
+
+
+class Flashes(NamedTuple):
+    """Options of frames with one flash each; None where one was not given."""
+
+    flashes: bool | None
+    pixel_size: float | None
+    on_bad: str | None
 
 
 def _auto(_: click.Context, parameter: click.Parameter, value: str) -> int | str:
@@ -86,6 +94,9 @@ def _two(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int,
 @click.option("--threshold", type=float, metavar="GREY", help="Picture: pixels below it, from 0 to 1, are spots.")
 @click.option("--eps", type=float, metavar="PIXELS", help="Picture: pixels this close belong together.  [default: 1.5]")
 @click.option("--min-points", type=click.IntRange(1), metavar="N", help="Picture: pixels of a core.  [default: 5]")
+@click.option("--flashes", is_flag=True, default=None, help="Frames: each shows one bright spot, a flash.")
+@click.option("--pixel-size", type=float, metavar="SIZE", help="Frames: side of a pixel.  [default: 1]")
+@click.option("--on-bad", type=click.Choice(["raise", "drop"]), help="Frames without one whole spot.  [default: raise]")
 @click.option("--neighbors", type=click.IntRange(2), metavar="N", help="Points: each with its N nearest is a burst.")
 @click.option("--json", "as_json", is_flag=True, help="Write what was made to stdout as JSON.")
 @debug_option
@@ -98,13 +109,14 @@ def bursts(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Make bursts from recordings, a photograph of spots, or a table.
+    """Make bursts from recordings, a photograph of spots, frames of a camera, or a table.
 
     DATA is one of these; it is told by its options, columns and suffix.
 
     \b
     recordings   .csv, .parquet or .npy (T, D), one row per sample; several files are several recordings
     photograph   a picture, or an array (.npy) with --threshold: every dark spot is a burst
+    frames       pictures, one flash in each; a picture with many pages; .npy or .npz (N, height, width): --flashes
     table        .csv or .parquet with a column that names the burst of a row: --burst-id
     points       any of these without bursts: --neighbors (assumes that they are equally dense everywhere)
 
@@ -115,18 +127,22 @@ def bursts(
       pyloca bursts recording.csv --time t -o bursts.npz
       pyloca bursts monday.csv tuesday.csv --time t --diffusion 0.5 -o bursts.npz
       pyloca bursts sheet.png --threshold 0.45 -o bursts.npz
+      pyloca bursts flash*.png --flashes --pixel-size 0.2 -o bursts.npz
     """
     recording = Recording(**{name: options[name] for name in Recording._fields})
     spots = Spots(**{name: options[name] for name in Spots._fields})
+    flashes = Flashes(**{name: options[name] for name in Flashes._fields})
     writable(output, *WRITTEN)
     for path in data:
         not_the_data(path, output)
-    kind = _kind(data, columns, recording, spots, neighbors)
+    kind = _kind(data, columns, recording, spots, flashes, neighbors)
     from pyloca.bursts import Bursts, save_bursts
 
     with usage():
         if kind == "picture":
             made = _from_picture(data[0], spots)
+        elif kind == "frame":
+            made = _from_frames(data, flashes)
         elif kind == "table":
             made = _from_table(data[0], columns)
         elif kind == "points":
@@ -141,10 +157,20 @@ def bursts(
     click.echo(f"{_card(made)}\nwritten to        {output}", err=True)
 
 
-def _kind(data: tuple[str, ...], columns: Columns, recording: Recording, spots: Spots, neighbors: int | None) -> str:
+def _kind(
+    data: tuple[str, ...],
+    columns: Columns,
+    recording: Recording,
+    spots: Spots,
+    flashes: Flashes,
+    neighbors: int | None,
+) -> str:
     """Tell what the data is, and refuse options of something else."""
     suffixes = {Path(path).suffix.lower() for path in data}
-    if spots.threshold is not None or suffixes & set(PICTURES):
+    if flashes.flashes:
+        kind = "frame"
+        _refuse_other_files(data, (*PICTURES, *STACKS))
+    elif spots.threshold is not None or suffixes & set(PICTURES):
         kind = "picture"
     elif neighbors is not None:
         kind = "points"
@@ -152,26 +178,41 @@ def _kind(data: tuple[str, ...], columns: Columns, recording: Recording, spots: 
         kind = "table"
     else:
         kind = "recording"
-    if kind != "recording" and len(data) > 1:
-        raise click.UsageError(f"{len(data)} files were given; only recordings can be several.")
+    if kind == "picture" and len(data) > 1:
+        raise click.UsageError(
+            f"{len(data)} files were given; a photograph of spots is one. If each shows one bright spot, say --flashes."
+        )
+    if kind in ("table", "points") and len(data) > 1:
+        raise click.UsageError(f"{len(data)} files were given; only recordings and frames can be several.")
     if kind == "picture" and spots.threshold is None:
-        raise click.UsageError("a picture needs --threshold, such as 0.5: pixels that are darker are spots.")
+        raise click.UsageError(
+            "a picture needs --threshold, such as 0.5: pixels that are darker are spots; or --flashes, if it has many "
+            "pages with one bright spot each."
+        )
     empty = Recording(None, AUTO, AUTO, None, None, None, None)
     of_others: dict[str, tuple[Any, Any]] = {}
     if kind != "recording":
         of_others |= {name: (getattr(recording, name), getattr(empty, name)) for name in empty._fields}
     if kind != "picture":
         of_others |= {name: (value, None) for name, value in spots._asdict().items()}
+    if kind != "frame":
+        of_others |= {name: (value, None) for name, value in flashes._asdict().items()}
     if kind != "points":
         of_others["neighbors"] = (neighbors, None)
     if kind != "table":
         of_others["burst_id"] = (columns.burst_id, None)
-    if kind == "picture":
+    if kind in ("picture", "frame"):
         of_others |= {"columns": (columns.names, None), "exclude": (columns.exclude, ())}
     for name, (value, default) in of_others.items():
         if value != default:
             raise click.UsageError(f"--{name.replace('_', '-')} is not an option for a {kind}.")
     return kind
+
+
+def _refuse_other_files(data: tuple[str, ...], suffixes: tuple[str, ...]) -> None:
+    for path in data:
+        if Path(path).suffix.lower() not in suffixes:
+            raise click.UsageError(f"{path}: frames are pictures ({', '.join(PICTURES)}), .npy or .npz.")
 
 
 def _names_bursts(data: tuple[str, ...]) -> bool:
@@ -188,8 +229,15 @@ def _names_bursts(data: tuple[str, ...]) -> bool:
 
 def _from_recordings(data: tuple[str, ...], columns: Columns, options: Recording) -> Bursts:
     from pyloca.bursts import Bursts, from_time_series
+    from pyloca.cli._pictures import is_stack
     from pyloca.cli._recording import read_recordings
 
+    for path in data:
+        if is_stack(path):
+            raise click.UsageError(
+                f"{path}: has three axes. Frames with one bright spot each need --flashes; bursts (N, M, D) are ready, "
+                "and go to pyloca fit."
+            )
     read = read_recordings(data, options.time, columns)
     dt = read.dt if options.dt is None and options.diffusion is not None else options.dt
     if options.diffusion is not None and dt is None:
@@ -227,29 +275,20 @@ def _from_points(data: str, columns: Columns, neighbors: int | None) -> Bursts:
 
 
 def _from_picture(data: str, options: Spots) -> Bursts:
-    import numpy as np
-
     from pyloca.bursts import from_image
+    from pyloca.cli._pictures import read_picture
 
-    if Path(data).suffix.lower() == ".npy":
-        from pyloca.cli._recording import read_array
-
-        picture = read_array(data)
-    else:
-        require("matplotlib", "report")
-        from matplotlib.image import imread
-
-        try:
-            pixels = np.asarray(imread(data))
-        except FileNotFoundError:
-            raise BurstError(f"{data}: there is no such file.") from None
-        except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for a damaged file
-            raise BurstError(f"{data}: not a readable picture ({error}).") from error
-        picture = pixels / 255.0 if pixels.dtype == np.uint8 else pixels.astype(float)
-        if picture.ndim == 3:
-            picture = picture[..., :3].mean(axis=-1)  # colours as grey; a fourth channel is transparency
     given = {name: value for name, value in options._asdict().items() if value is not None}
-    return from_image(picture, **given)
+    return from_image(read_picture(data), **given)
+
+
+def _from_frames(data: tuple[str, ...], options: Flashes) -> Bursts:
+    from pyloca.bursts import from_spots
+    from pyloca.cli._pictures import read_frames
+
+    read = read_frames(data)
+    size = 1.0 if options.pixel_size is None else options.pixel_size
+    return from_spots(read.frames, ids=read.ids, pixel_size=size, on_bad=options.on_bad or "raise")
 
 
 # -- what is said -----------------------------------------------------------------------------------------------

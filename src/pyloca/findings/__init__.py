@@ -7,10 +7,11 @@ from pyloca.findings._columns import foreign_columns, foreign_sensors, unexplain
 from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._gaps import Gap, largest_gap
-from pyloca.findings._judgement import data_size, judge, round_trip_errors
+from pyloca.findings._judgement import judge
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._noise_words import noise_words
 from pyloca.findings._rescaling import Rescaling
+from pyloca.findings._round_trip import data_size, round_trip_errors
 from pyloca.findings._trust import TrustScale
 from pyloca.findings._units import uneven_units
 

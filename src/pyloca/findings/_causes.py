@@ -24,6 +24,7 @@ from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
+from pyloca.findings._round_trip import RoundTrip, lossy
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
@@ -41,7 +42,6 @@ from pyloca.thresholds import (
     PART_FOLDED,
     RECHECKED,
     ROUGH,
-    ROUND_TRIP,
     SAME,
     SOME_OFF,
     STRAINED,
@@ -65,8 +65,8 @@ class Fit:
         Of the bursts after the encoder.
     bursts : Bursts or None
         Raw bursts, if they were given.
-    round_trip : (N,) array or None
-        Error of each burst mean, as a fraction of the data's size.
+    back : RoundTrip or None
+        What the decoder leaves of the burst means, if there is one.
     """
 
     statistics: BurstStatistics
@@ -74,7 +74,7 @@ class Fit:
     encoder: nn.Module
     white: Whitening
     bursts: Bursts | None
-    round_trip: Array | None = None
+    back: RoundTrip | None = None
 
     @property
     def regressed(self) -> bool:
@@ -114,8 +114,8 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
         column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts)
         if column is not None:
             return (column,)
-    # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not: a
-    # sensor that has nothing to do with the others makes them seem so, and this is what says it.
+    # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
+    # sensors that are offset between bursts make them seem so, and this is what says it.
     return first if lossy is None else (*first, lossy)
 
 
@@ -254,9 +254,9 @@ def _bent(fit: Fit) -> Finding | None:
 
 def _off_surface(fit: Fit) -> Finding | None:
     """Check for bursts that the decoder does not lead back to: off the surface of the others, or in a fold of it."""
-    if fit.round_trip is None:
+    if fit.back is None:
         return None
-    errors, places = fit.round_trip, fit.white.embedding
+    errors, places = fit.back.errors, fit.white.embedding
     limit = max(OFF, OFF_MEDIANS * float(np.median(errors)))
     off = np.flatnonzero(errors > limit)
     if len(off) < FEWEST:
@@ -393,16 +393,8 @@ def _poor(fit: Fit) -> Finding | None:
 
 
 def _lossy(fit: Fit) -> Finding | None:
-    """Check whether the decoder leads back from white coordinates: if not, they miss something, or it failed."""
-    if fit.round_trip is None or not ROUND_TRIP.passed(float(np.median(fit.round_trip))):
-        return None
-    return Finding(
-        "round_trip",
-        f"the decoder does not lead back: burst means return {np.median(fit.round_trip):.0%} of the data's size away "
-        "(median). Either something varies between bursts that the coordinates do not hold, such as a "
-        "time stamp among the sensors or one more latent variable: leave that column out, or raise n_components. Or "
-        "only the decoder failed: then encode and transform can still be right, and decode cannot.",
-    )
+    counts = None if fit.bursts is None else fit.bursts.counts
+    return None if fit.back is None else lossy(fit.back, fit.statistics, fit.white.embedding, counts)
 
 
 def _poor_words(white: Whitening) -> str:

@@ -38,7 +38,7 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -94,6 +94,8 @@ class Diagnostics:
         The measurement noise that was taken into account, in words; empty when none was.
     clipped : str
         Which bursts are clipped and were used all the same, in words; empty when none were.
+    shape : str
+        What is not determined of the shape of a closed curve or tube in space (d > k), in words; empty otherwise.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
@@ -124,6 +126,7 @@ class Diagnostics:
     set_aside: str = ""
     noise: str = ""
     clipped: str = ""
+    shape: str = ""
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -267,6 +270,8 @@ class Diagnostics:
             facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))
         if self.gap is not None:
             facts.append(("largest gap", str(self.gap)))
+        if self.shape:
+            facts.append(("shape", self.shape))
         if self.noise:
             facts.append(("noise", self.noise))
         if self.strays:

@@ -7,16 +7,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pyloca.bursts import Bursts
-from pyloca.checks import sampled_stretch, whitening
+from pyloca.checks import push, sampled_stretch, whitening
 from pyloca.findings._before import spike_words
+from pyloca.findings._bending import bending
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._clipped import clipped_words
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
+from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
-from pyloca.networks import apply_rows
 
-__all__ = ["data_size", "judge", "round_trip_errors"]
+__all__ = ["judge"]
 
 Array = NDArray[np.float64]
 
@@ -58,14 +59,19 @@ def judge(
     rows = np.arange(len(statistics)) if held_out is None else held_out
     seen = white[rows]
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
-    errors = None if decoder is None else round_trip_errors(decoder, statistics.means, white.embedding)
-    fit = Fit(statistics, burst_std, encoder, white, bursts, errors)
+    back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
+    errors = None if back is None else back.errors
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back)
+    findings, shape = find_causes(fit), ""
+    if fit.d > fit.k and not findings:
+        finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
+        findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
         stretch=(float(low), float(high)),
-        findings=find_causes(fit),
+        findings=findings,
         restarts=restarts,
         round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
         sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
@@ -77,40 +83,10 @@ def judge(
         ids=statistics.ids,
         set_aside=spike_words(statistics),
         clipped=clipped_words(statistics),
+        shape=shape,
     )
 
 
-def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array, size: float | None = None) -> Array:
-    """Compute ‖γ(ρ(μ_i)) − μ_i‖ as a fraction of the data's size (root mean square distance from its centre).
-
-    Parameters
-    ----------
-    decoder : torch.nn.Module
-        γ.
-    means : (N, D) array
-        μ.
-    embedding : (N, d) array
-        ρ(μ).
-    size : float, optional
-        The data's size; None: that of these means.
-
-    Returns
-    -------
-    (N,) array
-    """
-    errors = np.linalg.norm(apply_rows(decoder, embedding, means.shape[1]) - means, axis=1)
-    return np.asarray(errors / (data_size(means) if size is None else size))
-
-
-def data_size(means: Array) -> float:
-    """Compute the root mean square distance of burst means from their centre; 1 if they all coincide.
-
-    Parameters
-    ----------
-    means : (N, D) array
-
-    Returns
-    -------
-    float
-    """
-    return float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
+def _tangents(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Array]:
+    embedding, pushed = push(encoder, statistics, burst_std)
+    return embedding, pushed.numpy()

@@ -116,12 +116,14 @@ def _lead(found: Found, warnings: Sequence[str]) -> str:
         f"of all directions){_sampling_words(found.diagnostics)}."
     )
     noise = f" Measurement noise {found.diagnostics.noise}." if found.diagnostics.noise else ""
+    shape = f" Shape: {found.diagnostics.shape}." if found.diagnostics.shape else ""
     aside = f" Set aside: {found.diagnostics.set_aside}." if found.diagnostics.set_aside else ""
     cut = f" {found.diagnostics.clipped}." if found.diagnostics.clipped else ""
     out = f" {plural(len(found.strays), 'burst')} of {len(found.Z) + len(found.strays):,} left out: see below."
     return (
         f"{len(found.Z):,} bursts with {plural(found.statistics.n_features, 'feature')}, reduced to "
-        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. {verdict}{noise}{aside}{cut}{out * bool(found.strays)}"
+        f"{plural(found.Z.shape[1], 'coordinate')} by LOCA. "
+        f"{verdict}{shape}{noise}{aside}{cut}{out * bool(found.strays)}"
     )
 
 
