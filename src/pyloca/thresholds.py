@@ -295,6 +295,9 @@ SPIKE_AHEAD = _define("SPIKE_AHEAD", 2.0, "factor of distance within which the t
 SPIKE_LEVEL = _define("SPIKE_LEVEL", 1e-5, "probability of such a tail without spikes")
 SPIKE_HALF = _define("SPIKE_HALF", 4, "fewest points in the inner half of a burst that tell its size")
 SPIKE_MINORITY = _define("SPIKE_MINORITY", 3, "fewest points that may be all that is left of a burst")
+SPIKE_GUARD = _define(
+    "SPIKE_GUARD", 1.5, "times the farthest point of bursts without spikes, beyond which a point of a new burst is one"
+)
 MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spikes that points to another fault")
 
 # -- whiteness --------------------------------------------------------------------------------------------------------
