@@ -283,7 +283,7 @@ UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels o
 
 # -- spikes -----------------------------------------------------------------------------------------------------------
 
-SPIKE_NEAREST = _define("SPIKE_NEAREST", 3.0, "burst sizes within which no point is a spike")
+SPIKE_NEAREST = _define("SPIKE_NEAREST", 4.0, "burst sizes within which no point is a spike")
 SPIKE_STEEPEST = _define(
     "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
 )

@@ -154,7 +154,7 @@ def find_spikes(bursts: Bursts, *, guard: bool = False) -> SpikeRule | None:
         return None
     far = _far(radii, least_size, usual, minority=True)
     if distance is None:
-        distance = max(2 * SPIKE_NEAREST, SPIKE_GUARD * float(far[-1]) if len(far) else 0.0)
+        distance = SPIKE_GUARD * (float(far[-1]) if len(far) else SPIKE_NEAREST)
     else:
         distance = _flat_from(far, steepness) or distance
     return SpikeRule(distance, scale, least_size, *usual)
