@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 LOOKED_AT = 1 << 22  # numbers of a sample of bursts: as many as are read at once
 AT_LEAST = 100  # bursts of it
 STEPS = 1.02  # between the distances that are tried
-WINDOWS = (SPIKE_WINDOW, 1.5)  # factors of distance within which the points of a steep tail are counted
+WINDOWS = (SPIKE_WINDOW, 1.5, 1.75)  # factors of distance within which the points of a steep tail are counted
 VALUES = 1000  # of a feature that show whether it is rounded
 
 
@@ -148,7 +148,8 @@ def find_spikes(bursts: Bursts, *, guard: bool = False) -> SpikeRule | None:
     radii = _sorted_radii(sample, rounded=least_size > 0)
     if not radii:
         return None  # the bursts are too short
-    usual, steepness = usual_size(radii), _steepness(sample.counts)
+    usual = usual_size(radii)
+    steepness = _steepness(sample.counts, usual)
     distance = _flat_from(_far(radii, least_size, usual), steepness)
     if distance is None and not guard:
         return None
@@ -259,9 +260,9 @@ def _small_blocks(bursts: Bursts) -> Iterator[tuple[NDArray[np.int64], Array]]:
     return bursts.blocks(LOOKED_AT // PAIRS)
 
 
-def _steepness(counts: NDArray[np.int64]) -> float:
+def _steepness(counts: NDArray[np.int64], usual: Usual) -> float:
     """Exponent of the tail of clean distances: in one dimension, half of M points have M / 2 degrees of freedom."""
-    return float(min(SPIKE_STEEPEST, int(np.median(counts)) // 2))
+    return float(min(SPIKE_STEEPEST, np.median(counts) // 2 + usual[1]))
 
 
 def _flat_from(far: Array, steepness: float) -> float | None:
@@ -285,10 +286,10 @@ def _flat_from(far: Array, steepness: float) -> float | None:
     flat = (near <= SPIKE_FLAT) & (chance < np.log(SPIKE_LEVEL))
     if not flat.any():
         return None
-    # A little farther out the tail may be emptier still.
+    # A little farther out the tail may be emptier still, where too few points are left to show that it is flat.
     ahead = np.minimum(np.searchsorted(tried, SPIKE_AHEAD * tried), len(tried))
     emptiest = np.array([near[i:j].min() for i, j in enumerate(ahead)])
-    good = flat & (near <= emptiest + 0.002)
+    good = np.maximum.accumulate(flat) & (near <= emptiest + 0.002)
     return float(tried[np.argmax(good)]) if good.any() else None
 
 
