@@ -7,6 +7,7 @@ import pytest
 
 from helpers import latent_bursts, smooth_map
 from pyloca import LOCA, Bursts, BurstStatistics, TrustWarning
+from pyloca.geometry import SpikeRule
 from pyloca.metrics import stress
 
 N, M = 150, 25
@@ -88,6 +89,15 @@ def test_a_file_keeps_the_rule(model, tmp_path):
                           strict=True):  # fmt: skip
         np.testing.assert_array_equal(one, other)
     assert again.score(points) == model.score(points)
+
+
+def test_a_rule_of_an_earlier_version_is_read(model, tmp_path, monkeypatch):
+    """It knew no usual size."""
+    facts = {"distance": model.spike_rule_.distance, "least_size": 0.0}
+    monkeypatch.setattr("pyloca.modelfile._rule_facts", lambda rule: facts)
+    again = LOCA.load(model.save(tmp_path / "m.safetensors"))
+    assert again.spike_rule_ == SpikeRule(**facts)
+    np.testing.assert_array_equal(again.transform(spiked()[0]), model.embedding_)
 
 
 def test_a_scaled_rule_is_kept(tmp_path):
