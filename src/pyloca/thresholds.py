@@ -288,6 +288,7 @@ SPIKE_STEEPEST = _define(
     "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
 )
 SPIKE_WINDOW = _define("SPIKE_WINDOW", 1.25, "factor of distance within which points beyond it are counted")
+SPIKE_WIDEST = _define("SPIKE_WIDEST", 1.75, "the widest such factor within which a gap is looked for")
 SPIKE_FLAT = _define(
     "SPIKE_FLAT", 0.25, "part of the points beyond a distance that are within that factor, at most: a flat tail"
 )

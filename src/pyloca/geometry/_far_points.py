@@ -11,12 +11,11 @@ from scipy.special import polygamma
 
 from pyloca.thresholds import SPIKE_HALF, SPIKE_MINORITY
 
-__all__ = ["PAIRS", "SHORTEST", "Usual", "distances", "far_sorted", "radii_of", "usual_size"]
+__all__ = ["PAIRS", "Usual", "distances", "far_sorted", "radii_of", "usual_size"]
 
 Array = NDArray[np.float64]
 Usual = tuple[float, float]
 
-SHORTEST = 2 * (SPIKE_HALF - 1)  # points of a burst that is searched
 PAIRS = 32  # most points of a burst that are compared with each other
 ITERATIONS = 50  # of the spatial median; it needs about 5
 CAUCHY_STEPS = 10
@@ -52,7 +51,7 @@ def distances(block: Array, least_size: float = 0.0, usual: Usual = (0.0, 0.0), 
     """
     out = np.zeros(block.shape[:2])
     usable = np.abs(block).max(axis=(1, 2)) <= LARGEST  # nan is not
-    if block.shape[1] < SHORTEST or not usable.any():
+    if _half(block.shape[1]) < SPIKE_HALF or not usable.any():
         return out
     radii = radii_of(block if usable.all() else block[usable], rounded=least_size > 0)
     order = np.argsort(radii, axis=1, kind="stable")
@@ -66,7 +65,7 @@ def distances(block: Array, least_size: float = 0.0, usual: Usual = (0.0, 0.0), 
 def far_sorted(ordered: Array, least_size: float, usual: Usual, *, minority: bool = False) -> Array:
     """Compute `distances` from radii (b, M) in ascending order."""
     m = ordered.shape[1]
-    if m < SHORTEST:
+    if _half(m) < SPIKE_HALF:
         return np.zeros_like(ordered)
     half, before = _half(m), np.arange(1, m)
     size, worth = usual
@@ -98,7 +97,8 @@ def usual_size(radii: Sequence[Array]) -> Usual:
     size, worth : float
         Both 0 if there is nothing to learn.
     """
-    found = [np.square(part[:, : _half(part.shape[1])]).mean(axis=1) for part in radii if part.shape[1] >= SHORTEST]
+    halves = [part[:, : _half(part.shape[1])] for part in radii]
+    found = [np.square(half).mean(axis=1) for half in halves if half.shape[1] >= SPIKE_HALF]
     squares = np.concatenate(found) if found else np.zeros(1)
     squares = squares[squares > 0]
     if not len(squares):

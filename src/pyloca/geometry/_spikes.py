@@ -22,7 +22,6 @@ from pyloca.geometry._far_points import (
     GAUSSIAN_MAD,
     LARGEST,
     PAIRS,
-    SHORTEST,
     Usual,
     distances,
     far_sorted,
@@ -35,9 +34,11 @@ from pyloca.thresholds import (
     SPIKE_AHEAD,
     SPIKE_FLAT,
     SPIKE_GUARD,
+    SPIKE_HALF,
     SPIKE_LEVEL,
     SPIKE_NEAREST,
     SPIKE_STEEPEST,
+    SPIKE_WIDEST,
     SPIKE_WINDOW,
 )
 
@@ -48,7 +49,6 @@ Array = NDArray[np.float64]
 LOOKED_AT = 1 << 22  # numbers of a sample of bursts: as many as are read at once
 AT_LEAST = 100  # bursts of it
 STEPS = 1.02  # between the distances that are tried
-WINDOWS = (SPIKE_WINDOW, 1.5, 1.75)  # factors of distance within which the points of a steep tail are counted
 VALUES = 1000  # of a feature that show whether it is rounded
 
 
@@ -241,7 +241,7 @@ def _robust_scale(bursts: Bursts) -> Array | None:
 
 def _sorted_radii(bursts: Bursts, *, rounded: bool) -> list[Array]:
     """Distances (b, M) of points from the middle of their burst, ascending, of the bursts whose values can be used."""
-    long = bursts[bursts.counts >= SHORTEST]
+    long = bursts[bursts.counts // 2 + 1 >= SPIKE_HALF]
     blocks = (block[np.abs(block).max(axis=(1, 2)) <= LARGEST] for _, block in _small_blocks(long))
     return [np.sort(radii_of(block, rounded=rounded), axis=1) for block in blocks if len(block)]
 
@@ -280,7 +280,7 @@ def _flat_from(far: Array, steepness: float) -> float | None:
     near = (after - first) / beyond
     tail = np.cumsum(np.log(far[::-1]))[beyond - 1] - beyond * np.log(tried)
     chance = gamma.logsf(steepness * tail, beyond)
-    for factor in WINDOWS:
+    for factor in np.linspace(SPIKE_WINDOW, SPIKE_WIDEST, 3):
         inside = np.searchsorted(far, factor * tried) - first
         chance = np.minimum(chance, binom.logcdf(inside, beyond, 1 - factor**-steepness))
     flat = (near <= SPIKE_FLAT) & (chance < np.log(SPIKE_LEVEL))
