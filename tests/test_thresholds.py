@@ -23,7 +23,7 @@ THRESHOLDS = [row for row in TABLE if isinstance(row, Threshold)]
 JUDGING = ("checks", "findings", "geometry", "inspection", "selection")
 # Constants of these rooms that decide nothing: sizes of chunks, simulations, lists and tables.
 NOT_VERDICTS = {"CHUNK", "SIMULATED", "SHOWN", "BOOTSTRAPS", "MORE", "SLAB", "EPS", "LARGEST"}
-# geometry/_spikes.py: how much is looked at, and how an iteration ends
+# geometry/_spikes.py, _far_points.py: how much is looked at, and how an iteration ends
 NOT_VERDICTS |= {
     "AT_LEAST",
     "LOOKED_AT",
@@ -35,6 +35,7 @@ NOT_VERDICTS |= {
     "GAUSSIAN_MAD",
     "VALUES",
     "TINY",
+    "EQUAL",
 }
 # geometry/_apart.py, _noise*.py, _local.py, _regression.py: how much is looked at, how an iteration ends, what keeps
 # numbers finite

@@ -228,7 +228,9 @@ def load_model(
 
 
 def _rule_facts(rule: SpikeRule | None) -> dict[str, float] | None:
-    return None if rule is None else {"distance": rule.distance, "least_size": rule.least_size}
+    if rule is None:
+        return None
+    return {name: getattr(rule, name) for name in ("distance", "least_size", "usual_size", "usual_worth")}
 
 
 def _refuse_other_networks(model: Any, arrays: Arrays) -> None:

@@ -309,11 +309,12 @@ UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels o
 
 # -- spikes -----------------------------------------------------------------------------------------------------------
 
-SPIKE_NEAREST = _define("SPIKE_NEAREST", 3.0, "burst sizes within which no point is a spike")
+SPIKE_NEAREST = _define("SPIKE_NEAREST", 4.0, "burst sizes within which no point is a spike")
 SPIKE_STEEPEST = _define(
     "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
 )
 SPIKE_WINDOW = _define("SPIKE_WINDOW", 1.25, "factor of distance within which points beyond it are counted")
+SPIKE_WIDEST = _define("SPIKE_WIDEST", 1.75, "the widest such factor within which a gap is looked for")
 SPIKE_FLAT = _define(
     "SPIKE_FLAT", 0.25, "part of the points beyond a distance that are within that factor, at most: a flat tail"
 )
@@ -321,6 +322,9 @@ SPIKE_AHEAD = _define("SPIKE_AHEAD", 2.0, "factor of distance within which the t
 SPIKE_LEVEL = _define("SPIKE_LEVEL", 1e-5, "probability of such a tail without spikes")
 SPIKE_HALF = _define("SPIKE_HALF", 4, "fewest points in the inner half of a burst that tell its size")
 SPIKE_MINORITY = _define("SPIKE_MINORITY", 3, "fewest points that may be all that is left of a burst")
+SPIKE_GUARD = _define(
+    "SPIKE_GUARD", 1.5, "times the farthest point of bursts without spikes, beyond which a point of a new burst is one"
+)
 MANY_SPIKES = _define("MANY_SPIKES", 0.25, "part of the points set aside as spikes that points to another fault")
 
 # -- whiteness --------------------------------------------------------------------------------------------------------

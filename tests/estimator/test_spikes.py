@@ -7,6 +7,7 @@ import pytest
 
 from helpers import latent_bursts, smooth_map
 from pyloca import LOCA, Bursts, BurstStatistics, TrustWarning
+from pyloca.geometry import SpikeRule
 from pyloca.metrics import stress
 
 N, M = 150, 25
@@ -90,6 +91,15 @@ def test_a_file_keeps_the_rule(model, tmp_path):
     assert again.score(points) == model.score(points)
 
 
+def test_a_rule_of_an_earlier_version_is_read(model, tmp_path, monkeypatch):
+    """It knew no usual size."""
+    facts = {"distance": model.spike_rule_.distance, "least_size": 0.0}
+    monkeypatch.setattr("pyloca.modelfile._rule_facts", lambda rule: facts)
+    again = LOCA.load(model.save(tmp_path / "m.safetensors"))
+    assert again.spike_rule_ == SpikeRule(**facts)
+    np.testing.assert_array_equal(again.transform(spiked()[0]), model.embedding_)
+
+
 def test_a_scaled_rule_is_kept(tmp_path):
     units = np.array([1.0, 1e4, 1e-3])
     points = spiked()[0] * units
@@ -105,7 +115,7 @@ def test_clean_bursts_keep_every_bit():
     """No spikes: the fit is that of bursts which nobody may search."""
     model = fit(CLEAN, max_iter=60)
     searched_by_nobody = fit(Bursts(CLEAN).set_points_aside([], []), max_iter=60)
-    assert model.spike_rule_ is None
+    assert searched_by_nobody.spike_rule_ is None
     assert not model.set_aside_.any()
     assert model.diagnostics_.set_aside == ""
     np.testing.assert_array_equal(model.embedding_, searched_by_nobody.embedding_)
@@ -113,8 +123,23 @@ def test_clean_bursts_keep_every_bit():
     np.testing.assert_array_equal(model.embedding_, model.encode(CLEAN.mean(axis=1)))
 
 
-def test_new_bursts_of_a_clean_fit_are_left_alone():
+def test_new_bursts_of_a_clean_fit_are_cleaned_one_by_one(tmp_path):
+    """By a distance that no burst of the fit comes near, whichever other bursts are there."""
     model = fit(CLEAN, max_iter=40)
+    points, where = spiked()
+    got = model.transform(points)
+    kept = np.array([burst[~spikes].mean(axis=0) for burst, spikes in zip(points, where, strict=True)])
+    np.testing.assert_allclose(got, model.encode(kept), rtol=0, atol=1e-9)
+    row = int(np.argmax(where.sum(axis=1)))
+    np.testing.assert_array_equal(model.transform(points[row][None])[0], got[row])
+    assert model.score(points) == pytest.approx(model.score(CLEAN), abs=0.02)
+    again = LOCA.load(model.save(tmp_path / "m.safetensors"))
+    assert again.spike_rule_ == model.spike_rule_
+    np.testing.assert_array_equal(again.transform(points), got)
+
+
+def test_new_bursts_are_left_alone_where_nobody_may_look():
+    model = fit(Bursts(CLEAN).set_points_aside([], []), max_iter=40)
     points, _ = spiked()
     np.testing.assert_array_equal(model.transform(points), model.encode(points.mean(axis=1)))
 

@@ -9,7 +9,7 @@ from pyloca import LOCA, datasets
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, feature_scale, find_spikes, without_spikes
-from pyloca.geometry._spikes import distances
+from pyloca.geometry._far_points import distances, usual_size
 
 
 def smooth(m: int, n: int = 300, dim: int = 4, seed: int = 0) -> np.ndarray:
@@ -29,7 +29,8 @@ def spiked(points: np.ndarray, part: float, size: float, seed: int = 1) -> tuple
 def found(points: np.ndarray) -> np.ndarray:
     rule = find_spikes(Bursts(points))
     assert rule is not None
-    return distances(points, rule.least_size, minority=True) > rule.distance
+    usual = rule.usual_size, rule.usual_worth
+    return distances(points, rule.least_size, usual, minority=True) > rule.distance
 
 
 @pytest.mark.parametrize("m", [8, 20, 50])
@@ -41,14 +42,60 @@ def test_clean_bursts_have_none(m: int) -> None:
     assert find_spikes(Bursts(np.round(rounded * 30) / 30)) is None
 
 
-@pytest.mark.parametrize("m", [12, 50])
+@pytest.mark.parametrize("m", [8, 12, 50])
 @pytest.mark.parametrize("part", [0.01, 0.05, 0.15])
 @pytest.mark.parametrize("size", [10.0, 1000.0])
 def test_spikes_are_found(m: int, part: float, size: float) -> None:
     points, chosen = spiked(smooth(m), part, size)
     got = found(points)
-    assert (got & chosen).sum() >= 0.99 * chosen.sum()
+    assert (got & chosen).sum() >= (0.99 if m > 8 else 0.97) * chosen.sum()
     assert (got & ~chosen).mean() < 0.005
+
+
+@pytest.mark.parametrize("m", [8, 20, 50])
+@pytest.mark.parametrize("sensors", [slice(None), slice(1)], ids=["all", "one"])
+def test_dropouts_to_one_value_are_found(m: int, sensors: slice) -> None:
+    """Three of eight points on the same value are closer together than the other five, and are the spikes."""
+    points = smooth(m)
+    chosen = np.random.RandomState(2).uniform(size=points.shape[:2]) < 0.15
+    chosen &= chosen.cumsum(axis=1) < m / 2
+    points[..., sensors] = np.where(chosen[..., None], -9.0, points[..., sensors])
+    got = found(points)
+    assert (got == chosen).mean() > 0.999
+
+
+def test_many_bursts_tell_the_size_of_one() -> None:
+    """Five points on a line that happen to be close together do not make the sixth a spike."""
+    points = smooth(8)
+    usual = (float(np.sqrt(points.var(axis=1).sum(axis=1).mean())), 8.0)
+    points[0, :7] = points[0, :1] + 1e-6 * (points[0, :7] - points[0, :1])
+    assert distances(points[:1])[0, 7] > 100 > 5 > distances(points[:1], 0.0, usual)[0, 7]
+
+
+@pytest.mark.parametrize("worth", [2.0, 8.0, 40.0])
+def test_the_worth_of_the_usual_size_is_that_of_an_inverse_gamma(worth: float) -> None:
+    squares = 1 / np.random.RandomState(0).gamma(worth / 2, 2 / worth, size=20_000)
+    radii = np.sqrt(squares)[:, None] * np.ones(8)
+    size, found_worth = usual_size([radii])
+    assert found_worth == pytest.approx(worth, rel=0.25)
+    assert size == pytest.approx(np.sqrt(np.median(squares)))
+    assert usual_size([3 * radii])[0] == pytest.approx(3 * size)
+    assert usual_size([np.zeros((5, 8))]) == usual_size([np.ones((5, 4))]) == (0.0, 0.0)
+
+
+def test_two_humps_are_no_spikes() -> None:
+    random = np.random.RandomState(5)
+    humps = random.choice([-1.0, 1.0], size=(300, 8, 2)) + 0.2 * random.standard_normal((300, 8, 2))
+    assert find_spikes(Bursts(humps)) is None
+
+
+def test_a_guard_is_far_from_all_points_it_was_made_from() -> None:
+    points = smooth(20)
+    guard = find_spikes(Bursts(points), guard=True)
+    assert guard is not None and not guard.clean(Bursts(points)).set_aside.any()
+    dirty, chosen = spiked(points, 0.05, 30.0)
+    np.testing.assert_array_equal(guard.clean(Bursts(dirty)).set_aside, chosen.sum(axis=1))
+    assert find_spikes(Bursts(points[:, :4]), guard=True) is None  # too short to be searched
 
 
 def test_order_place_rotation_and_unit_do_not_matter() -> None:

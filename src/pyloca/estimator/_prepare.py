@@ -53,7 +53,7 @@ class Prepared:
     strays : dict of int to str
         Positions of the others, and why they are left out.
     spikes : SpikeRule or None
-        The rule by which points were set aside; None if there were no spikes.
+        The rule by which points were set aside, and are in new bursts; None if nobody may look for spikes.
     """
 
     bursts: Bursts | None
@@ -103,7 +103,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     source = with_burst_std(as_source(data), model.burst_std)
     rule = None
     if isinstance(source, Bursts):
-        rule = find_spikes(source)
+        rule = find_spikes(source, guard=True)
         source = set_aside(source, rule)
     options: dict[str, Any] = {
         "intrinsic_dim": model.intrinsic_dim,
