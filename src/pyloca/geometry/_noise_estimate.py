@@ -93,7 +93,30 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
 
 
 def given_noise(data: Bursts | BurstStatistics, measurement_noise: Any) -> Any:
-    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone."""
+    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone.
+
+    Parameters
+    ----------
+    data : Bursts or BurstStatistics
+    measurement_noise : None, "estimate", Noise, float or array
+        As `pyloca.LOCA` takes it.
+
+    Returns
+    -------
+    None, "estimate" or Noise
+
+    Raises
+    ------
+    ValueError
+        If an array has another shape than the data ask for.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> given_noise(bursts, 0.5).levels
+    array([[0.25, 0.25]])
+    """
     asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
     if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
         return measurement_noise

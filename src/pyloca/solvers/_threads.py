@@ -50,6 +50,17 @@ def few_threads(problem: Problem) -> Iterator[None]:
     Parameters
     ----------
     problem : Problem
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    ::
+
+        with few_threads(problem):
+            solution = solve_fast(problem, monitor)
     """
     own = problem.encoder is not None or problem.decoder is not None
     if own or problem.device.type != "cpu" or largest_product(problem) >= PAYS:
