@@ -101,7 +101,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     2
     """
     source = with_burst_std(as_source(data), model.burst_std)
-    rule = None
+    rule, raw = None, source
     if isinstance(source, Bursts):
         rule = find_spikes(source, guard=True)
         source = set_aside(source, rule)
@@ -132,7 +132,15 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
             raise BurstError(still.message) from error
         raise
     known = model.burst_std if model.burst_std is not None or bursts is None else bursts.burst_std
-    return Prepared(bursts, statistics, scale, known, source, rows, strays, rule)
+    return Prepared(bursts, statistics, scale, known, source, rows, strays, _without_columns(rule, scale, raw, source))
+
+
+def _without_columns(rule: SpikeRule | None, scale: Array | None, raw: Any, cleaned: Any) -> SpikeRule | None:
+    """Let columns that are left out not decide what is a spike in new bursts, where the fit had none."""
+    if rule is None or scale is None or not np.isinf(scale).any() or cleaned.set_aside.any():
+        return rule
+    rule = replace(rule, scale=np.where(np.isinf(scale), np.inf, 1.0 if rule.scale is None else rule.scale))
+    return None if rule.clean(raw).set_aside.any() else rule  # it was made with these columns
 
 
 def _raw(static: Data) -> Bursts:
