@@ -365,7 +365,7 @@ GAP_DIMENSIONS = _define("GAP_DIMENSIONS", 3, "most dimensions in which gaps are
 # Random points leave empty balls of three or four times their usual spacing, in one dimension of six or seven.
 WIDE = _define("WIDE", 10.0, "spacings that a gap must have as its radius to be printed")
 CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that define what is usual for a new point")
-TILTED_PLANE = _define("TILTED_PLANE", 0.05, "squared tilt by noise beyond which a plane is that of neighbouring means")
+TILTED_PLANE = _define("TILTED_PLANE", 0.01, "squared tilt by noise beyond which a plane is that of neighbouring means")
 TILTED = _define("TILTED", 0.05, "squared angle by which noise tilts tangents, beyond which they are not compared")
 UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a burst as unlike the others")
 
