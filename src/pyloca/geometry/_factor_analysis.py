@@ -1,0 +1,253 @@
+"""Noise from what lies off the tangents of bursts: a factor analysis with k factors per burst and noise that all share.
+
+With tangents known, what lies off them is linear in the noise, and its likelihood has one maximum, found by scoring.
+Tangents turn from place to place, so that bursts together show the noise of every sensor, also along the tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from pyloca.bursts import Bursts
+from pyloca.geometry._noise import FLOOR, Noise, Whitener
+from pyloca.geometry._planes import Planes, own_tilts
+from pyloca.geometry._refusals import refuse_bad_values
+from pyloca.geometry._sample import sample_rows
+from pyloca.geometry._spectra import largest_of_noise
+from pyloca.thresholds import ABOVE_NOISE, MAY_BE_CURVATURE
+
+__all__ = ["MOST_SENSORS", "Sample", "Split", "draw", "split_off"]
+
+Array = NDArray[np.float64]
+
+BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
+ROUNDS, SETTLED = 300, 1e-4  # of scoring: it ends when no variance changes by more than this part
+SLOW = 1e-3  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
+MOST = 10.0  # factor by which a step changes a variance
+FEW_SENSORS = 240  # more of them say enough about each other
+MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
+
+
+@dataclass
+class Sample:
+    """Some bursts as factors (b, r, D) whose rows have the scatter of the centred burst, by length."""
+
+    bursts: Bursts
+    chosen: NDArray[np.int64]  # which bursts these are
+    rows: list[NDArray[np.int64]]
+    factors: list[Array]
+    freedoms: list[int]  # M − 1
+
+    def parts(self) -> Iterator[tuple[NDArray[np.int64], Array, int]]:
+        """Yield rows, factors and degrees of freedom, one length after the other."""
+        return zip(self.rows, self.factors, self.freedoms, strict=True)
+
+    def divided(self, sizes: Array) -> Sample:
+        """Divide each burst by the root of its size, (n,)."""
+        parts = zip(self.rows, self.factors, strict=True)
+        return replace(self, factors=[factor / np.sqrt(sizes[rows])[:, None, None] for rows, factor in parts])
+
+
+@dataclass
+class Split:
+    """Noise covariance, and what the sample shows beside it.
+
+    Attributes
+    ----------
+    noise : (D,) or (D, D) array
+    squares, freedom : (n, D) array
+        Of white residuals: sums of squares, and degrees of freedom behind them.
+    error : float
+        Relative error of a tangent's variance that the error of the noise causes, for a typical burst.
+    correlation : float
+        Largest correlation between white residuals of two sensors.
+    own, theirs : float
+        Squared angle by which tangents of a typical burst are wrong: its own, and those of the planes.
+    """
+
+    noise: Array
+    squares: Array
+    freedom: Array
+    error: float
+    correlation: float
+    own: float
+    theirs: float
+
+
+def draw(bursts: Bursts) -> Sample:
+    """Draw a sample of bursts."""
+    size = int(np.clip(NUMBERS // max(int(np.median(bursts.counts)) * bursts.n_features, 1), 20, BURSTS))
+    chosen = sample_rows(len(bursts), size)
+    sample = bursts[chosen]
+    out = Sample(sample, chosen, [], [], [])
+    for rows, block in sample.blocks():
+        refuse_bad_values(sample, rows, block)
+        centred = block - block.mean(axis=1, keepdims=True)
+        if centred.shape[1] > centred.shape[2]:
+            centred = np.asarray(np.linalg.qr(centred, mode="r"))
+        out.rows.append(rows)
+        out.factors.append(centred)
+        out.freedoms.append(block.shape[1] - 1)
+    return out
+
+
+@dataclass
+class _Seen:
+    """A sample in white coordinates."""
+
+    leading: Array  # (n, k, D), orthonormal, the last one the shortest
+    lengths: Array  # (n, k), standard deviations along them
+    squares: Array  # (n, D)
+    used: Array  # (n,), degrees of freedom off the tangents, per direction
+    scatter: Array  # (D, D), of all residuals
+
+
+def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None) -> _Seen:
+    """Look at a sample in coordinates in which the noise is white, along planes (n, k, D) or the own tangents."""
+    n, dim = len(sample.bursts), sample.factors[0].shape[2]
+    out = _Seen(np.empty((n, k, dim)), np.empty((n, k)), np.empty((n, dim)), np.empty(n), np.zeros((dim, dim)))
+    for rows, factor, freedom in sample.parts():
+        turned = whitener.white(factor)
+        if planes is None:
+            _, singular, directions = np.linalg.svd(turned, full_matrices=False)
+            rest, leading, singular = directions[:, k:] * singular[:, k:, None], directions[:, :k], singular[:, :k]
+        else:
+            inside = np.einsum("brd,bkd->brk", turned, planes[rows])
+            rest = turned - np.einsum("brk,bkd->brd", inside, planes[rows])
+            _, singular, axes = np.linalg.svd(inside, full_matrices=False)
+            leading = axes @ planes[rows]
+        out.leading[rows], out.lengths[rows] = leading, singular / np.sqrt(freedom)
+        out.used[rows] = max(freedom - k, 1) if planes is None else freedom
+        out.squares[rows] = np.square(rest).sum(axis=1)
+        if dim <= FEW_SENSORS:
+            out.scatter += np.einsum("brd,bre->de", rest, rest)
+    if dim > FEW_SENSORS:
+        np.fill_diagonal(out.scatter, out.squares.sum(axis=0))
+    return out
+
+
+def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None, *, full: bool) -> Split:
+    """Estimate noise shared by all bursts, each with tangents of its own, or along planes that are known.
+
+    Parameters
+    ----------
+    sample : Sample
+    k : int
+        Tangents per burst.
+    floor : (D,) array
+        Least variances.
+    planes : Planes, optional
+        Of the sample.
+    full : bool
+        Whether noise may be correlated between sensors.
+
+    Returns
+    -------
+    Split
+    """
+    dim = len(floor)
+    noise, tilts = floor / FLOOR, None
+    if full:
+        noise = np.diag(noise)
+    for _ in range(ROUNDS):
+        whitener = Noise(noise[None]).whitener(np.empty((1, dim)), np.zeros(dim))
+        rows = None
+        if planes is not None:
+            rows, tilts = planes.seen(whitener)
+        seen = _look(sample, k, whitener, rows)
+        step = _score(seen, full=full)
+        if full:  # no direction below the floor: bursts may not fill all of them
+            lower, unit = whitener.factor[0], np.sqrt(np.outer(floor, floor))
+            values, vectors = np.linalg.eigh(lower @ step @ lower.T / unit)
+            noise = (vectors * np.maximum(values, 1)) @ vectors.T * unit
+            inner = solve_triangular(lower, solve_triangular(lower, noise, lower=True).T, lower=True)
+            change = np.abs(inner - np.eye(dim)).max()
+        else:
+            before, noise = noise, np.maximum(noise * step, floor)
+            change = np.abs(noise / before - 1).max()
+        if change < SETTLED:
+            break
+    variances = np.diag(noise) if full else noise
+    silent = variances < MAY_BE_CURVATURE * floor / FLOOR
+    along = np.square(seen.leading).sum(axis=1)  # (n, D), how far each sensor lies along the tangents
+    own = own_tilts(np.minimum(1 / np.square(seen.lengths[:, -1]), 1), seen.used, dim, k)
+    return Split(
+        np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise),
+        seen.squares,
+        seen.used[:, None] * (1 - along),
+        _error(seen, own if tilts is None else tilts, full=full, noisy=~silent, given=tilts is not None),
+        0.0 if full else _correlation(seen, ~silent),
+        float(np.median(own)),
+        np.inf if tilts is None else float(np.median(tilts)),
+    )
+
+
+def _correlation(seen: _Seen, noisy: NDArray[np.bool_]) -> float:
+    """Compute the largest correlation between residuals of two noisy sensors."""
+    white = seen.scatter + np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
+    white = white[noisy][:, noisy]
+    size = np.sqrt(np.diag(white))
+    return float(np.abs(white / np.outer(size, size) - np.eye(len(white))).max(initial=0.0))
+
+
+def _information(leading: Array, used: Array, *, full: bool) -> Array:
+    """Compute how Σ P⊥ S P⊥, P⊥ off the tangents, depends on S, over diagonal or symmetric S in an orthonormal basis."""
+    n, _, dim = leading.shape
+    off = np.eye(dim) - np.einsum("bkd,bke->bde", leading, leading)
+    if not full:
+        return np.asarray(np.einsum("n,nde->de", used, np.square(off)))
+    flat = off.reshape(n, -1)
+    both = ((used[:, None] * flat).T @ flat).reshape(dim, dim, dim, dim)  # [i, j, l, m]: off_ij off_lm
+    a, b, pair = _pairs(dim)
+    one, other = both[a[:, None], a, b[:, None], b], both[a[:, None], b, b[:, None], a]
+    return np.asarray((one + other) / 2 * np.outer(pair, pair))
+
+
+def _score(seen: _Seen, *, full: bool) -> Array:
+    """Take a step of Fisher's scoring; return the noise in white coordinates, (D,) or (D, D)."""
+    dim, total = seen.squares.shape[1], seen.used.sum()
+    left = np.eye(dim) * total - np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
+    if not full and dim > FEW_SENSORS:
+        return np.asarray(np.diag(seen.scatter) / np.maximum(np.diag(left), SLOW * total))
+    missing = seen.scatter - left
+    information = _information(seen.leading, seen.used, full=full)
+    information += SLOW * total * np.eye(len(information))
+    if not full:
+        return np.asarray(np.clip(1 + np.linalg.solve(information, np.diag(missing)), 1 / MOST, MOST))
+    a, b, pair = _pairs(dim)
+    step = np.zeros((dim, dim))
+    step[a, b] = np.linalg.solve(information, missing[a, b] * pair) / pair
+    values, vectors = np.linalg.eigh(step + step.T - np.diag(np.diag(step)))
+    return np.asarray((vectors * np.clip(1 + values, 1 / MOST, MOST)) @ vectors.T)
+
+
+def _pairs(dim: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Return the indices of symmetric matrices, and the lengths of the basis that they stand for."""
+    a, b = np.triu_indices(dim)
+    return a, b, np.where(a == b, 1.0, np.sqrt(2.0))
+
+
+def _error(seen: _Seen, tilts: Array, *, full: bool, noisy: NDArray[np.bool_], given: bool) -> float:
+    """Compute the relative error of a tangent's variance that the error of the noise causes, for a typical burst."""
+    k, dim = seen.leading.shape[1:]
+    if not noisy.any() or dim > FEW_SENSORS:
+        return 0.0
+    size, total = np.square(seen.lengths[:, -1]), seen.used.sum()
+    if not given and np.median(size) < ABOVE_NOISE * largest_of_noise(dim - k + 1, int(np.median(seen.used)) + k):
+        return np.inf  # the signal was taken for noise, so that tangents are those of noise alone
+    last = seen.leading[:, -1]
+    a, b, pair = _pairs(dim)
+    along = last[:, a] * last[:, b] * pair if full else np.square(last)
+    values, vectors = np.linalg.eigh(_information(seen.leading, seen.used, full=full) / total)
+    # Tangents also turn because they are estimated, which says nothing about the noise.
+    chance = float(np.mean(np.square(tilts)) if given else np.square(np.median(tilts))) * (1 + 2 / (dim - k))
+    values = np.where(values > 2 * chance, values - chance, 0)
+    spread = np.square(along @ vectors) / np.maximum(values, 1e-12)
+    errors = np.sqrt(2 * spread.sum(axis=1) / total)
+    share = np.minimum(np.square(last * noisy).sum(axis=1) / size, 0.9)
+    return float(np.median(errors * share / (1 - share)))
