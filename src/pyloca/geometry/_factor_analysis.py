@@ -25,7 +25,7 @@ __all__ = ["MOST_SENSORS", "Sample", "Split", "draw", "split_off"]
 
 Array = NDArray[np.float64]
 
-BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
+BURSTS, NUMBERS = 1000, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of scoring: it ends when no variance changes by more than this part
 SLOW = 1e-3  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
 MOST = 10.0  # factor by which a step changes a variance
@@ -102,27 +102,44 @@ class _Seen:
 
     leading: Array  # (n, k, D), orthonormal, the last one the shortest
     lengths: Array  # (n, k), standard deviations along them
-    squares: Array  # (n, D)
+    weights: Array  # (n, k), of what goes together along a tangent and off it
+    tilts: Array  # (n, k, k), squared angles by which they are wrong
+    squares: Array  # (n, D), of residuals
     used: Array  # (n,), degrees of freedom off the tangents, per direction
     scatter: Array  # (D, D), of all residuals
+    cross: Array  # (D, D), of residuals with what lies along the tangents, weighted
 
 
-def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None) -> _Seen:
+def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None, tilts: Array | None) -> _Seen:
     """Look at a sample in coordinates in which the noise is white, along planes (n, k, D) or the own tangents."""
     n, dim = len(sample.bursts), sample.factors[0].shape[2]
-    out = _Seen(np.empty((n, k, dim)), np.empty((n, k)), np.empty((n, dim)), np.empty(n), np.zeros((dim, dim)))
+    shapes = ((n, k, dim), (n, k), (n, k), (n, k, k), (n, dim), (n,), (dim, dim), (dim, dim))
+    out = _Seen(*(np.zeros(shape) for shape in shapes))
     for rows, factor, freedom in sample.parts():
         turned = whitener.white(factor)
-        if planes is None:
+        if planes is None or tilts is None:
             _, singular, directions = np.linalg.svd(turned, full_matrices=False)
             rest, leading, singular = directions[:, k:] * singular[:, k:, None], directions[:, :k], singular[:, :k]
+            out.used[rows] = max(freedom - k, 1)
+            shares = np.minimum(freedom / np.square(singular), 1)
+            out.tilts[rows] = own_tilts(shares, np.array(freedom), dim, k)[:, :, None] * np.eye(k)
         else:
             inside = np.einsum("brd,bkd->brk", turned, planes[rows])
             rest = turned - np.einsum("brk,bkd->brd", inside, planes[rows])
             _, singular, axes = np.linalg.svd(inside, full_matrices=False)
             leading = axes @ planes[rows]
+            out.used[rows] = freedom
+            # Signal is not correlated with what lies off the plane, unless the plane is wrong.
+            values = np.square(singular) / freedom
+            signal = np.maximum(values - 1, 0)
+            wrong = np.einsum("bkl,blm,bkm->bk", axes, tilts[rows], axes, optimize=True)
+            weights = 1 / (np.maximum(values, 1) + freedom * np.square(signal) * wrong / (dim - k))
+            out.tilts[rows] = axes @ tilts[rows] @ axes.transpose(0, 2, 1)
+            together = np.einsum("bkl,brl,brd->bkd", axes, inside, rest, optimize=True)
+            out.weights[rows] = weights
+            if dim <= FEW_SENSORS:
+                out.cross += np.einsum("bk,bkd,bke->de", weights, leading, together, optimize=True)
         out.leading[rows], out.lengths[rows] = leading, singular / np.sqrt(freedom)
-        out.used[rows] = max(freedom - k, 1) if planes is None else freedom
         out.squares[rows] = np.square(rest).sum(axis=1)
         if dim <= FEW_SENSORS:
             out.scatter += np.einsum("brd,bre->de", rest, rest)
@@ -159,7 +176,7 @@ def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None
         rows = None
         if planes is not None:
             rows, tilts = planes.seen(whitener)
-        seen = _look(sample, k, whitener, rows)
+        seen = _look(sample, k, whitener, rows, tilts)
         step = _score(seen, full=full)
         if full:  # no direction below the floor: bursts may not fill all of them
             lower, unit = whitener.factor[0], np.sqrt(np.outer(floor, floor))
@@ -180,10 +197,10 @@ def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None
         np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise),
         seen.squares,
         seen.used[:, None] * (1 - along),
-        _error(seen, own if tilts is None else tilts, full=full, noisy=~silent, given=tilts is not None),
+        _error(seen, full=full, noisy=~silent, own=planes is None),
         0.0 if full else _correlation(seen, ~silent),
         float(np.median(own)),
-        np.inf if tilts is None else float(np.median(tilts)),
+        float(np.median(np.trace(seen.tilts, axis1=1, axis2=2))),
     )
 
 
@@ -195,14 +212,28 @@ def _correlation(seen: _Seen, noisy: NDArray[np.bool_]) -> float:
     return float(np.abs(white / np.outer(size, size) - np.eye(len(white))).max(initial=0.0))
 
 
-def _information(leading: Array, used: Array, *, full: bool) -> Array:
-    """Compute how Σ P⊥ S P⊥, P⊥ off the tangents, depends on S, over diagonal or symmetric S in an orthonormal basis."""
-    n, _, dim = leading.shape
-    off = np.eye(dim) - np.einsum("bkd,bke->bde", leading, leading)
+def _information(seen: _Seen, *, full: bool, surely: bool = False) -> Array:
+    """Compute how what is seen depends on the noise S: over diagonal or symmetric S, in an orthonormal basis.
+
+    Off the tangents Σ P⊥ S P⊥, and P S P⊥ with weights: all of V S V, V = P⊥ + A, but for A S A along the tangents.
+    Tangents also turn because they are wrong, which says nothing about the noise: (A + B) S (A + B) instead of A S A is
+    without what errors B of the tangents seem to say, and `surely` without twice as much.
+    """
+    off = np.eye(seen.leading.shape[2]) - np.einsum("bkd,bke->bde", seen.leading, seen.leading)
+    along = np.einsum("bk,bkd,bke->bde", seen.weights, seen.leading, seen.leading, optimize=True)
+    out = _both_sides(off + along, seen.used, full=full)
+    if surely:
+        along = along + 2 * np.einsum("bkl,bkd,ble->bde", seen.tilts, seen.leading, seen.leading, optimize=True)
+    return out - _both_sides(along, seen.used, full=full)
+
+
+def _both_sides(matrices: Array, used: Array, *, full: bool) -> Array:
+    """Compute how the weighted sum of V S V, V symmetric (n, D, D), depends on S."""
     if not full:
-        return np.asarray(np.einsum("n,nde->de", used, np.square(off)))
-    flat = off.reshape(n, -1)
-    both = ((used[:, None] * flat).T @ flat).reshape(dim, dim, dim, dim)  # [i, j, l, m]: off_ij off_lm
+        return np.asarray(np.einsum("n,nde->de", used, np.square(matrices)))
+    n, dim = matrices.shape[:2]
+    flat = matrices.reshape(n, -1)
+    both = ((used[:, None] * flat).T @ flat).reshape(dim, dim, dim, dim)  # [i, j, l, m]: V_ij V_lm
     a, b, pair = _pairs(dim)
     one, other = both[a[:, None], a, b[:, None], b], both[a[:, None], b, b[:, None], a]
     return np.asarray((one + other) / 2 * np.outer(pair, pair))
@@ -214,8 +245,8 @@ def _score(seen: _Seen, *, full: bool) -> Array:
     left = np.eye(dim) * total - np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
     if not full and dim > FEW_SENSORS:
         return np.asarray(np.diag(seen.scatter) / np.maximum(np.diag(left), SLOW * total))
-    missing = seen.scatter - left
-    information = _information(seen.leading, seen.used, full=full)
+    missing = seen.scatter - left + seen.cross + seen.cross.T
+    information = _information(seen, full=full)
     information += SLOW * total * np.eye(len(information))
     if not full:
         return np.asarray(np.clip(1 + np.linalg.solve(information, np.diag(missing)), 1 / MOST, MOST))
@@ -232,22 +263,19 @@ def _pairs(dim: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     return a, b, np.where(a == b, 1.0, np.sqrt(2.0))
 
 
-def _error(seen: _Seen, tilts: Array, *, full: bool, noisy: NDArray[np.bool_], given: bool) -> float:
+def _error(seen: _Seen, *, full: bool, noisy: NDArray[np.bool_], own: bool) -> float:
     """Compute the relative error of a tangent's variance that the error of the noise causes, for a typical burst."""
     k, dim = seen.leading.shape[1:]
     if not noisy.any() or dim > FEW_SENSORS:
         return 0.0
     size, total = np.square(seen.lengths[:, -1]), seen.used.sum()
-    if not given and np.median(size) < ABOVE_NOISE * largest_of_noise(dim - k + 1, int(np.median(seen.used)) + k):
+    if own and np.median(size) < ABOVE_NOISE * largest_of_noise(dim - k + 1, int(np.median(seen.used)) + k):
         return np.inf  # the signal was taken for noise, so that tangents are those of noise alone
     last = seen.leading[:, -1]
     a, b, pair = _pairs(dim)
     along = last[:, a] * last[:, b] * pair if full else np.square(last)
-    values, vectors = np.linalg.eigh(_information(seen.leading, seen.used, full=full) / total)
-    # Tangents also turn because they are estimated, which says nothing about the noise.
-    chance = float(np.mean(np.square(tilts)) if given else np.square(np.median(tilts))) * (1 + 2 / (dim - k))
-    values = np.where(values > 2 * chance, values - chance, 0)
-    spread = np.square(along @ vectors) / np.maximum(values, 1e-12)
-    errors = np.sqrt(2 * spread.sum(axis=1) / total)
+    values, vectors = np.linalg.eigh(_information(seen, full=full, surely=True))
+    spread = np.square(along @ vectors) / np.maximum(values, 1e-12 * total)
+    errors = np.sqrt(2 * spread.sum(axis=1))
     share = np.minimum(np.square(last * noisy).sum(axis=1) / size, 0.9)
     return float(np.median(errors * share / (1 - share)))

@@ -32,6 +32,7 @@ __all__ = ["given_noise", "inside_variance", "noise_and_k"]
 Array = NDArray[np.float64]
 _Found = tuple[Split, Noise]
 
+BENT = 0.03  # squared angle beyond which planes of means are wrong: they bend, or k is not theirs
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 
 
@@ -202,6 +203,8 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
         for k in wanted:
             planes, found = _by_planes(sample, k, floor, means, full=full)
             split, noise = found or _follow(sample, k, floor, None, means, full=full)
+            if found is None and full and k < wanted[0]:
+                continue  # correlated noise explains any signal that is left out
             if split.error > NOISE_ERROR:
                 amount = f"{split.error:.0%}" if split.error < 1 else "100% or more"
                 why = (
@@ -237,7 +240,7 @@ def _by_planes(
         return None, None
     planes = planes_of_means(means, cKDTree(means).query(means[sample.chosen], n_near)[1], k)
     found = _follow(sample, k, floor, planes, means, full=full)
-    return (planes, found) if found[0].theirs < found[0].own else (None, None)
+    return (planes, found) if found[0].theirs < min(found[0].own, BENT) else (None, None)
 
 
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:

@@ -54,16 +54,18 @@ class Planes(NamedTuple):
         -------
         rows : (b, k, D) array
             Orthonormal.
-        tilts : (b,) array
-            Square of the angle by which they are wrong.
+        tilts : (b, k, k) array
+            Covariance of the error of the rows, summed over all directions off the plane: squares of angles.
         """
         slopes, misfits = whitener.white(self.slopes), whitener.white(self.misfits)
-        rows = np.linalg.qr(slopes.transpose(0, 2, 1))[0].transpose(0, 2, 1)
+        columns, upper = np.linalg.qr(slopes.transpose(0, 2, 1))
+        rows = columns.transpose(0, 2, 1)
         off = misfits - np.einsum("bnd,bkd,bke->bne", misfits, rows, rows, optimize=True)
-        metric = np.einsum("bkd,bld->bkl", slopes, slopes)
-        metric += 1e-12 * np.trace(metric, axis1=1, axis2=2)[:, None, None] * np.eye(metric.shape[1])
-        spread = np.trace(np.linalg.solve(metric, self.errors), axis1=1, axis2=2)
-        return np.asarray(rows), np.asarray(np.minimum(np.square(off).sum(axis=(1, 2)) * spread, 1.0))
+        size = np.maximum(np.abs(upper).max(axis=(1, 2)), 1e-300)[:, None, None]
+        lower = upper.transpose(0, 2, 1) + 1e-9 * size * np.eye(upper.shape[1])  # slopes = lower @ rows
+        half = np.linalg.solve(lower, self.errors)
+        tilts = np.linalg.solve(lower, half.transpose(0, 2, 1)) * np.square(off).sum(axis=(1, 2))[:, None, None]
+        return rows, tilts / np.maximum(np.trace(tilts, axis1=1, axis2=2), 1.0)[:, None, None]
 
 
 def near_planes(k: int) -> int:
@@ -105,21 +107,22 @@ def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
     return Planes(slopes, misfits, inverse[:, 1 : 1 + k, 1 : 1 + k])
 
 
-def own_tilts(shares: Array, freedom: float | Array, dim: int, k: int) -> Array:
+def own_tilts(shares: Array, freedom: Array, dim: int, k: int) -> Array:
     """Compute the squared angle, in white coordinates, by which noise tilts the tangents of bursts.
 
     Parameters
     ----------
-    shares : (b,) array
-        Part of the variance along the last tangent that is noise.
-    freedom : float or (b,) array
+    shares : array
+        Part of the variance along tangents that is noise.
+    freedom : array
         M − 1.
     dim, k : int
         D and k.
 
     Returns
     -------
-    (b,) array
+    array
+        Like `shares`.
     """
     return np.asarray(np.minimum((dim - k) * shares / (freedom * np.square(np.maximum(1 - shares, 1e-3))), 1.0))
 
@@ -139,8 +142,8 @@ def straighten(seen: Local, bursts: Bursts, noise: Noise, floor: Array) -> None:
         chosen = tilted[rows]
         white = noise.whitener(block.mean(axis=1), floor)
         fitted = planes_of_means(seen.means, near[rows], k)
-        planes, wrong = fitted.seen(white)
-        wrong = wrong + fitted.seen(plain)[1]
+        planes, lost = fitted.seen(white)
+        wrong = np.trace(lost + fitted.seen(plain)[1], axis1=1, axis2=2)
         again = look_along(block, planes, white)
         before, after = (np.square(t).sum(axis=(1, 2)) for t in (seen.tangents[chosen], again.tangents))
         good = (after > KEPT * before) & (BETTER * wrong < own[chosen])

@@ -23,7 +23,13 @@ from pyloca.thresholds import (
     UNEVEN,
 )
 
-__all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "largest_of_noise", "noise_from_spectra"]
+__all__ = [
+    "BurstSpectra",
+    "burst_std_from_spectra",
+    "intrinsic_dim_from_spectra",
+    "largest_of_noise",
+    "noise_from_spectra",
+]
 
 SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 
