@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 
 BURSTS, NUMBERS = 1000, 1 << 21  # bursts that an estimate looks at, and numbers in them
 ROUNDS, SETTLED = 300, 1e-4  # of scoring: it ends when no variance changes by more than this part
-SLOW = 1e-3  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
+SLOW = 1e-5  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
+LEAK = 0.02  # signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half
 MOST = 10.0  # factor by which a step changes a variance
 FEW_SENSORS = 240  # more of them say enough about each other
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
@@ -66,8 +67,10 @@ class Split:
         Relative error of a tangent's variance that the error of the noise causes, for a typical burst.
     correlation : float
         Largest correlation between white residuals of two sensors.
-    own, theirs : float
-        Squared angle by which tangents of a typical burst are wrong: its own, and those of the planes.
+    tilt : float
+        Squared angle by which the tangents of a typical burst are wrong.
+    kept : float
+        Part of the bursts that count: those whose planes leave little signal off them.
     """
 
     noise: Array
@@ -75,8 +78,8 @@ class Split:
     freedom: Array
     error: float
     correlation: float
-    own: float
-    theirs: float
+    tilt: float
+    kept: float
 
 
 def draw(bursts: Bursts) -> Sample:
@@ -128,13 +131,17 @@ def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None, tilt
             rest = turned - np.einsum("brk,bkd->brd", inside, planes[rows])
             _, singular, axes = np.linalg.svd(inside, full_matrices=False)
             leading = axes @ planes[rows]
-            out.used[rows] = freedom
             # Signal is not correlated with what lies off the plane, unless the plane is wrong.
             values = np.square(singular) / freedom
             signal = np.maximum(values - 1, 0)
             wrong = np.einsum("bkl,blm,bkm->bk", axes, tilts[rows], axes, optimize=True)
+            leak = (wrong * signal).sum(axis=1) / (dim - k)  # of the signal, off a wrong plane
+            part = 1 / (1 + np.square(leak / LEAK))
+            out.used[rows] = part * freedom
             weights = 1 / (np.maximum(values, 1) + freedom * np.square(signal) * wrong / (dim - k))
             out.tilts[rows] = axes @ tilts[rows] @ axes.transpose(0, 2, 1)
+            rest = rest * np.sqrt(part)[:, None, None]
+            inside = inside * np.sqrt(part)[:, None, None]
             together = np.einsum("bkl,brl,brd->bkd", axes, inside, rest, optimize=True)
             out.weights[rows] = weights
             if dim <= FEW_SENSORS:
@@ -192,15 +199,15 @@ def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None
     variances = np.diag(noise) if full else noise
     silent = variances < MAY_BE_CURVATURE * floor / FLOOR
     along = np.square(seen.leading).sum(axis=1)  # (n, D), how far each sensor lies along the tangents
-    own = own_tilts(np.minimum(1 / np.square(seen.lengths[:, -1]), 1), seen.used, dim, k)
+    wrong = np.diagonal(seen.tilts, axis1=1, axis2=2)
     return Split(
         np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise),
         seen.squares,
         seen.used[:, None] * (1 - along),
         _error(seen, full=full, noisy=~silent, own=planes is None),
         0.0 if full else _correlation(seen, ~silent),
-        float(np.median(own)),
-        float(np.median(np.trace(seen.tilts, axis1=1, axis2=2))),
+        float(np.median(wrong.sum(axis=1))),
+        float(seen.used.mean() / sum(len(rows) * f for rows, _, f in sample.parts()) * len(wrong)),
     )
 
 

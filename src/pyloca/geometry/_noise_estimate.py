@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 _Found = tuple[Split, Noise]
 
 BENT = 0.03  # squared angle beyond which planes of means are wrong: they bend, or k is not theirs
+KEPT = 0.9  # part of the bursts whose planes must be flat enough
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 
 
@@ -234,13 +235,13 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
 def _by_planes(
     sample: Sample, k: int, floor: Array, means: Array, *, full: bool
 ) -> tuple[Planes | None, _Found | None]:
-    """Estimate noise off the planes of neighbouring means; None where they are worse than the tangents of bursts."""
+    """Estimate noise off the planes of neighbouring means; None where they are not flat enough for that."""
     n_near = near_planes(k)
     if len(means) <= 2 * n_near:
         return None, None
     planes = planes_of_means(means, cKDTree(means).query(means[sample.chosen], n_near)[1], k)
     found = _follow(sample, k, floor, planes, means, full=full)
-    return (planes, found) if found[0].theirs < min(found[0].own, BENT) else (None, None)
+    return (planes, found) if found[0].tilt < BENT and found[0].kept > KEPT else (None, None)
 
 
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:

@@ -22,7 +22,7 @@ __all__ = ["Planes", "near_planes", "own_tilts", "planes_of_means", "straighten"
 Array = NDArray[np.float64]
 
 NEAR = 3.5  # neighbours per coefficient of the quadratic
-BETTER = 3.0  # times by which the plane of the neighbours must be less wrong than the own
+BETTER = 10.0  # times by which the plane of the neighbours must be less wrong than the own: what it loses is lost
 KEPT = 0.5  # part of its signal that a burst must have along the plane of its neighbours, or its own is kept
 
 
