@@ -1,7 +1,7 @@
-"""Measurement noise from bursts: from what lies off their tangents, or from static bursts.
+"""Measurement noise from bursts: as given, from static bursts, or from what lies off their tangents.
 
-Off the tangents a burst is noise (and a little curvature): `_factor_analysis`. Where noise tilts the tangents of bursts,
-planes of neighbouring means take their place.
+Off the tangents a burst is noise (and a little curvature). Planes of neighbouring means tell the tangents where they are
+flat enough: noise does not tilt them. Elsewhere bursts have their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pyloca.errors import BurstError
 from pyloca.geometry._factor_analysis import MOST_SENSORS, Sample, Split, draw, split_off
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import FLOOR, Noise, as_noise
-from pyloca.geometry._noise_places import PLACES, level_at, placed, uneven
+from pyloca.geometry._noise_places import PLACES, growth_at, level_at, placed, uneven
+from pyloca.geometry._noise_static import from_static
 from pyloca.geometry._planes import Planes, near_planes, planes_of_means
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
@@ -49,7 +50,7 @@ def noise_and_k(
         check_k(intrinsic_dim, bursts.n_used)
     noise: Noise | None
     if static is not None:
-        noise = _from_static(Bursts(static), bursts)
+        noise = from_static(Bursts(static), bursts, inside_variance(bursts))
     elif isinstance(measurement_noise, str) and measurement_noise == "estimate":
         return _estimate(bursts, intrinsic_dim, max_dim)
     else:
@@ -145,41 +146,6 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     return k
 
 
-# -- bursts taken while nothing was perturbed ---------------------------------------------------------------------
-
-
-def _from_static(static: Bursts, bursts: Bursts) -> Noise:
-    """Pool static bursts; where their noise differs from place to place, per sensor, follow it."""
-    if static.n_features != bursts.n_features:
-        raise BurstError(f"the static bursts have {static.n_features} features; the bursts have {bursts.n_features}.")
-    for name, other in zip(static.feature_names or (), bursts.feature_names or (), strict=False):
-        if name != other:
-            raise BurstError(f"the static bursts have {name!r} where the bursts have {other!r}; put columns in order.")
-    dim, freedom = static.n_features, float((static.counts - 1).sum())
-    if freedom < 10:
-        raise BurstError(
-            f"the static bursts have {freedom:.0f} degrees of freedom (points less bursts); at least 10 are needed to "
-            "measure the noise."
-        )
-    means, variances = np.empty((len(static), dim)), np.empty((len(static), dim))
-    scatter = np.zeros((dim, dim)) if freedom >= 5 * dim else None
-    for rows, block in static.blocks():
-        refuse_bad_values(static, rows, block)
-        means[rows] = block.mean(axis=1)
-        centred = block - means[rows, None]
-        variances[rows] = np.square(centred).sum(axis=1)
-        if scatter is not None:
-            scatter += np.einsum("bmd,bme->de", centred, centred)
-    level = variances.sum(axis=0) / freedom
-    noisy = level > FLOOR * FLOOR * inside_variance(bursts)  # the others have rounding errors only
-    base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
-    if not noisy.any():
-        return Noise(base[None])
-    behind = np.tile((static.counts - 1)[:, None], (1, dim)) * noisy.astype(np.float64)
-    ratios = np.where(noisy, variances / np.where(noisy, level, 1), 0)
-    return _grown(base, means, ratios, behind, burst_means(bursts))
-
-
 # -- what lies off the tangents -----------------------------------------------------------------------------------
 
 
@@ -215,7 +181,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
                 continue
             if split.correlation > CORRELATED and dim <= MOST_SENSORS:
                 continue  # noise that is correlated between sensors
-            if found is None:
+            if found is None or planes is None:
                 above = _directions_above(bursts, None if given else max_dim, noise)
             else:
                 above = _directions_along(sample, planes, noise, floor)
@@ -278,20 +244,7 @@ def _follow(sample: Sample, k: int, floor: Array, planes: Planes | None, means: 
         if not uneven(own, squares, freedom).any():
             break
         sizes *= level_at(own, squares, freedom, own)[:, 0]
-    squares = split.squares * sizes[:, None]
-    return split, _grown(split.noise, own, squares, split.freedom, means)
-
-
-def _grown(base: Array, means: Array, squares: Array, freedom: Array, at: Array) -> Noise:
-    """Let noise change from place to place as `squares` (n, D), in units of the noise, do: all sensors, and each."""
-    noisy = (base if base.ndim == 1 else np.diag(base)) > 0
-    sums = [a[:, noisy].sum(axis=1, keepdims=True) for a in (squares, freedom)]
-    together = bool(noisy.any()) and bool(uneven(means, *sums).any())
-    size = level_at(means, *sums, means) if together else np.ones((len(means), 1))
-    alone = uneven(means, squares / size, freedom)
-    if not together and not alone.any():
-        return Noise(base[None])
-    at = at[sample_rows(len(at), PLACES)]
-    growth = level_at(means, *sums, at) if together else np.ones((len(at), 1))
-    sensors = np.where(alone, level_at(means, squares / size, freedom, at), 1.0)
-    return placed(base, growth * sensors, at)
+    squares = split.squares * sizes[:, None] * noisy
+    places = means[sample_rows(len(means), PLACES)]
+    growth = growth_at(own, squares, split.freedom * noisy, places)
+    return split, Noise(split.noise[None]) if growth is None else placed(split.noise, growth, places)

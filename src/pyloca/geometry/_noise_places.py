@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from pyloca.geometry._noise import Noise
 from pyloca.thresholds import NOISE_FREEDOM, UNEVEN_ERRORS
 
-__all__ = ["level_at", "placed", "uneven"]
+__all__ = ["PLACES", "growth_at", "level_at", "placed", "uneven"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,8 @@ def uneven(means: Array, squares: Array, freedom: Array) -> NDArray[np.bool_]:
 def level_at(means: Array, squares: Array, freedom: Array, at: Array) -> Array:
     """Compute levels of noise at other places, by a line through those around each.
 
+    A line is too high where levels bend upwards: it is fitted once more, to levels in units of the first.
+
     Parameters
     ----------
     means, squares, freedom : array
@@ -61,10 +63,18 @@ def level_at(means: Array, squares: Array, freedom: Array, at: Array) -> Array:
     (m, c) array
         In units of the noise.
     """
+    around = _near(means, means, freedom, LINEAR)
     near = _near(means, at, freedom, LINEAR)
-    if near is None:
+    if around is None or near is None:
         return np.ones((len(at), squares.shape[1]))
-    unit = unit_of(means)
+    first = np.maximum(_line(means, squares, freedom, means, around), 1e-12)
+    again = _line(means, squares / first, freedom, at, near)
+    return np.asarray(_line(means, squares, freedom, at, near) * again)
+
+
+def _line(means: Array, squares: Array, freedom: Array, at: Array, near: NDArray[np.int64]) -> Array:
+    """Fit lines to the levels of the bursts `near` (m, n) each place; return what they are there, (m, c)."""
+    unit = _unit(means)
     steps = (means[near] - at[:, None]) / unit  # (m, n, D)
     centred = steps - steps.mean(axis=1, keepdims=True)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:, :SLOPES]
@@ -84,13 +94,40 @@ def level_at(means: Array, squares: Array, freedom: Array, at: Array) -> Array:
     return np.asarray(np.maximum(np.linalg.solve(normal, sums[..., None])[..., 0, 0], LEAST * mean))
 
 
+def growth_at(means: Array, squares: Array, freedom: Array, at: Array) -> Array | None:
+    """Compute by how much noise grows from place to place: that of all sensors together, and then that of each.
+
+    Parameters
+    ----------
+    means : (n, D) array
+        Places.
+    squares, freedom : (n, D) array
+        Sums of squares of each sensor in units of its noise, and degrees of freedom behind them; 0 without noise.
+    at : (m, D) array
+        Places at which to compute it.
+
+    Returns
+    -------
+    (m, D) array or None
+        Factors of the variance; None if levels differ only by chance.
+    """
+    sums, behind = squares.sum(axis=1, keepdims=True), freedom.sum(axis=1, keepdims=True)
+    together = bool(uneven(means, sums, behind).any())
+    size = level_at(means, sums, behind, means) if together else np.ones((len(means), 1))
+    alone = uneven(means, squares / size, freedom)
+    if not together and not alone.any():
+        return None
+    growth = level_at(means, sums, behind, at) if together else np.ones((len(at), 1))
+    return np.asarray(growth * np.where(alone, level_at(means, squares / size, freedom, at), 1.0))
+
+
 def placed(base: Array, growth: Array, at: Array) -> Noise:
     """Let noise (D,) or (D, D) grow by the factors `growth` (m, D) of the variance of each sensor at some places."""
     root = np.sqrt(growth)
-    return Noise(base * growth if base.ndim == 1 else root[:, :, None] * base * root[:, None], at, unit_of(at))
+    return Noise(base * growth if base.ndim == 1 else root[:, :, None] * base * root[:, None], at, _unit(at))
 
 
-def unit_of(means: Array) -> Array:
+def _unit(means: Array) -> Array:
     """Return the spread of each feature, 1 where there is none."""
     spread = means.std(axis=0)
     return np.where(spread > 0, spread, 1.0)
@@ -104,5 +141,5 @@ def _near(means: Array, at: Array, freedom: Array, times: int) -> NDArray[np.int
         return None
     if times > 1:
         neighbors = min(max(times * neighbors, FEWEST), n // 2)
-    unit = unit_of(means)
+    unit = _unit(means)
     return np.asarray(cKDTree(means / unit).query(at / unit, neighbors)[1].reshape(len(at), neighbors))
