@@ -29,6 +29,9 @@ BURSTS, NUMBERS = 1000, 1 << 21  # bursts that an estimate looks at, and numbers
 ROUNDS, SETTLED = 300, 1e-4  # of scoring: it ends when no variance changes by more than this part
 SLOW = 1e-5  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
 LEAK = 0.02  # signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half
+UNKNOWN = 1e-3  # part of a direct look at a correlation below which nothing is known of it
+CHANCE = 5.0  # standard errors that are chance
+HIDDEN_SHARE = 0.98  # beyond this noise share of a tangent, its signal is chance
 MOST = 10.0  # factor by which a step changes a variance
 FEW_SENSORS = 240  # more of them say enough about each other
 MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
@@ -109,7 +112,7 @@ class _Seen:
     tilts: Array  # (n, k, k), squared angles by which they are wrong
     squares: Array  # (n, D), of residuals
     used: Array  # (n,), degrees of freedom off the tangents, per direction
-    scatter: Array  # (D, D), of all residuals
+    scatter: Array  # (D, D), of all residuals; 0 if there are many sensors
     cross: Array  # (D, D), of residuals with what lies along the tangents, weighted
 
 
@@ -150,8 +153,6 @@ def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None, tilt
         out.squares[rows] = np.square(rest).sum(axis=1)
         if dim <= FEW_SENSORS:
             out.scatter += np.einsum("brd,bre->de", rest, rest)
-    if dim > FEW_SENSORS:
-        np.fill_diagonal(out.scatter, out.squares.sum(axis=0))
     return out
 
 
@@ -212,11 +213,26 @@ def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None
 
 
 def _correlation(seen: _Seen, noisy: NDArray[np.bool_]) -> float:
-    """Compute the largest correlation between residuals of two noisy sensors."""
-    white = seen.scatter + np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
-    white = white[noisy][:, noisy]
-    size = np.sqrt(np.diag(white))
-    return float(np.abs(white / np.outer(size, size) - np.eye(len(white))).max(initial=0.0))
+    """Estimate the largest correlation between two noisy sensors, 0 where it may be chance."""
+    dim = len(noisy)
+    if dim > MOST_SENSORS or not noisy.any():
+        return 0.0
+    a, b, pair = _pairs(dim)
+    information = _information(seen, full=True, surely=True)
+    values, vectors = np.linalg.eigh(information)
+    known = values > UNKNOWN * seen.used.sum()  # in other directions, nothing can be said
+    inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T
+    found = inverse @ (_missing(seen)[a, b] * pair) / pair
+    errors = np.sqrt(2 * np.diag(inverse)) / pair
+    counts = (a != b) & noisy[a] & noisy[b] & (np.abs(found) > CHANCE * errors)
+    return float(np.abs(found[counts]).max(initial=0.0))
+
+
+def _missing(seen: _Seen) -> Array:
+    """Compute what is seen beyond white noise, (D, D)."""
+    dim, total = seen.squares.shape[1], seen.used.sum()
+    left = np.eye(dim) * total - np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
+    return np.asarray(seen.scatter - left + seen.cross + seen.cross.T)
 
 
 def _information(seen: _Seen, *, full: bool, surely: bool = False) -> Array:
@@ -249,10 +265,10 @@ def _both_sides(matrices: Array, used: Array, *, full: bool) -> Array:
 def _score(seen: _Seen, *, full: bool) -> Array:
     """Take a step of Fisher's scoring; return the noise in white coordinates, (D,) or (D, D)."""
     dim, total = seen.squares.shape[1], seen.used.sum()
-    left = np.eye(dim) * total - np.einsum("n,nkd,nke->de", seen.used, seen.leading, seen.leading)
     if not full and dim > FEW_SENSORS:
-        return np.asarray(np.diag(seen.scatter) / np.maximum(np.diag(left), SLOW * total))
-    missing = seen.scatter - left + seen.cross + seen.cross.T
+        left = total - np.einsum("n,nkd->d", seen.used, np.square(seen.leading))
+        return np.asarray(seen.squares.sum(axis=0) / np.maximum(left, SLOW * total))
+    missing = _missing(seen)
     information = _information(seen, full=full)
     information += SLOW * total * np.eye(len(information))
     if not full:
@@ -284,5 +300,5 @@ def _error(seen: _Seen, *, full: bool, noisy: NDArray[np.bool_], own: bool) -> f
     values, vectors = np.linalg.eigh(_information(seen, full=full, surely=True))
     spread = np.square(along @ vectors) / np.maximum(values, 1e-12 * total)
     errors = np.sqrt(2 * spread.sum(axis=1))
-    share = np.minimum(np.square(last * noisy).sum(axis=1) / size, 0.9)
+    share = np.minimum(np.square(last * noisy).sum(axis=1) / size, HIDDEN_SHARE)
     return float(np.median(errors * share / (1 - share)))

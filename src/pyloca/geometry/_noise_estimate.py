@@ -1,7 +1,7 @@
 """Measurement noise from bursts: as given, from static bursts, or from what lies off their tangents.
 
-Off the tangents a burst is noise (and a little curvature). Planes of neighbouring means tell the tangents where they are
-flat enough: noise does not tilt them. Elsewhere bursts have their own.
+Off the tangents a burst is noise (and a little curvature). Planes of neighbouring means tell the tangents where
+they are flat enough: noise does not tilt them. Elsewhere bursts have their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
@@ -169,9 +168,15 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             break
         for k in wanted:
             planes, found = _by_planes(sample, k, floor, means, full=full)
+            if found is None and k < wanted[0]:
+                continue  # noise explains a signal that is left out, and no surface says that k is right
             split, noise = found or _follow(sample, k, floor, None, means, full=full)
-            if found is None and full and k < wanted[0]:
-                continue  # correlated noise explains any signal that is left out
+            if found is None and split.tilt > BENT:
+                why = (
+                    "noise hides the tangents of the bursts, and the surface on which their means lie bends too much "
+                    "to tell them"
+                )
+                continue
             if split.error > NOISE_ERROR:
                 amount = f"{split.error:.0%}" if split.error < 1 else "100% or more"
                 why = (
@@ -202,10 +207,10 @@ def _by_planes(
     sample: Sample, k: int, floor: Array, means: Array, *, full: bool
 ) -> tuple[Planes | None, _Found | None]:
     """Estimate noise off the planes of neighbouring means; None where they are not flat enough for that."""
-    n_near = near_planes(k)
-    if len(means) <= 2 * n_near:
+    near = near_planes(means, sample.chosen, k)
+    if near is None:
         return None, None
-    planes = planes_of_means(means, cKDTree(means).query(means[sample.chosen], n_near)[1], k)
+    planes = planes_of_means(means, near, k)
     found = _follow(sample, k, floor, planes, means, full=full)
     return (planes, found) if found[0].tilt < BENT and found[0].kept > KEPT else (None, None)
 

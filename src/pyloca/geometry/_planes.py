@@ -15,13 +15,15 @@ from scipy.spatial import cKDTree
 from pyloca.bursts import Bursts
 from pyloca.geometry._local import Local, look_along
 from pyloca.geometry._noise import Noise, Whitener
+from pyloca.geometry._sample import sample_rows
 from pyloca.thresholds import TILTED_PLANE
 
 __all__ = ["Planes", "near_planes", "own_tilts", "planes_of_means", "straighten"]
 
 Array = NDArray[np.float64]
 
-NEAR = 3.5  # neighbours per coefficient of the quadratic
+NEAR = 3.5  # neighbours per coefficient of the quadratic, at least
+TRIED = 100  # bursts with which the number of neighbours is chosen
 BETTER = 10.0  # times by which the plane of the neighbours must be less wrong than the own: what it loses is lost
 KEPT = 0.5  # part of its signal that a burst must have along the plane of its neighbours, or its own is kept
 
@@ -68,9 +70,34 @@ class Planes(NamedTuple):
         return rows, tilts / np.maximum(np.trace(tilts, axis1=1, axis2=2), 1.0)[:, None, None]
 
 
-def near_planes(k: int) -> int:
-    """Return how many neighbours tell a plane."""
-    return int(np.ceil(NEAR * (1 + k + k * (k + 1) // 2)))
+def near_planes(means: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int64] | None:
+    """Choose the bursts whose means tell the planes of some bursts.
+
+    So many that the planes are least wrong: few where the surface bends, more where means lie close to each other and
+    noise moves them.
+
+    Parameters
+    ----------
+    means : (N, D) array
+    rows : (b,) array of int
+        Bursts.
+    k : int
+        Dimension of the planes.
+
+    Returns
+    -------
+    (b, n) array of int or None
+        Each burst and its neighbours; None if there are too few bursts.
+    """
+    fewest = int(np.ceil(NEAR * (1 + k + k * (k + 1) // 2)))
+    sizes = [fewest * 2**i for i in range(5) if 2 * fewest * 2**i < len(means)]
+    if not sizes or means.shape[1] == k:
+        return None
+    tree, some = cKDTree(means), rows[sample_rows(len(rows), TRIED)]
+    plain = Whitener(np.ones((1, means.shape[1])), np.zeros((1, means.shape[1])))
+    around = tree.query(means[some], sizes[-1])[1]
+    tilts = [np.trace(planes_of_means(means, around[:, :n], k).seen(plain)[1], axis1=1, axis2=2) for n in sizes]
+    return np.asarray(tree.query(means[rows], sizes[int(np.argmin([np.median(t) for t in tilts]))])[1])
 
 
 def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
@@ -130,14 +157,13 @@ def own_tilts(shares: Array, freedom: Array, dim: int, k: int) -> Array:
 def straighten(seen: Local, bursts: Bursts, noise: Noise, floor: Array) -> None:
     """Look again at bursts whose tangents noise has tilted, along the planes of their neighbours; in place."""
     k, dim = seen.tangents.shape[1:]
-    n_near = near_planes(k)
     # White coordinates tell how much of the signal a wrong plane loses, those of the data where it points.
     own = seen.tilts + own_tilts(_shares(seen), np.maximum(seen.counts - 1, 1), bursts.n_used, k)
     tilted = np.flatnonzero(own > TILTED_PLANE)
-    if not len(tilted) or dim == k or len(bursts) <= 2 * n_near:
+    near = near_planes(seen.means, tilted, k) if len(tilted) else None
+    if near is None:
         return
     plain = Whitener(np.ones((1, dim)), np.zeros((1, dim)))
-    near = cKDTree(seen.means).query(seen.means[tilted], n_near)[1]
     for rows, block in bursts[tilted].blocks():
         chosen = tilted[rows]
         white = noise.whitener(block.mean(axis=1), floor)
