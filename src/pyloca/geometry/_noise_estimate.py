@@ -32,7 +32,8 @@ __all__ = ["given_noise", "inside_variance", "noise_and_k"]
 Array = NDArray[np.float64]
 _Found = tuple[Split, Noise]
 
-BENT = 0.03  # squared angle beyond which planes of means are wrong: they bend, or k is not theirs
+BENT = 0.03  # squared angle beyond which planes of means are wrong: they bend
+ROUGH = 0.02  # part of the spread of neighbouring means off their surface, beyond which it has more dimensions
 KEPT = 0.9  # part of the bursts whose planes must be flat enough
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 
@@ -211,6 +212,8 @@ def _by_planes(
     if near is None:
         return None, None
     planes = planes_of_means(means, near, k)
+    if np.median(planes.rough) > ROUGH:
+        return None, None
     found = _follow(sample, k, floor, planes, means, full=full)
     return (planes, found) if found[0].tilt < BENT and found[0].kept > KEPT else (None, None)
 

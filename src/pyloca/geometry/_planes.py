@@ -39,11 +39,14 @@ class Planes(NamedTuple):
         What the quadratic leaves of the means, such that their squares add up to its variance.
     errors : (b, k, k) array
         Covariance of the slopes, in units of that variance.
+    rough : (b,) array
+        That variance over the spread of the means: large where the surface has more dimensions, or crumples.
     """
 
     slopes: Array
     misfits: Array
     errors: Array
+    rough: Array
 
     def seen(self, whitener: Whitener) -> tuple[Array, Array]:
         """Return the planes in white coordinates, and how wrong they are there.
@@ -89,7 +92,7 @@ def near_planes(means: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int
     (b, n) array of int or None
         Each burst and its neighbours; None if there are too few bursts.
     """
-    fewest = int(np.ceil(NEAR * (1 + k + k * (k + 1) // 2)))
+    fewest = _fewest(k)
     sizes = [fewest * 2**i for i in range(5) if 2 * fewest * 2**i < len(means)]
     if not sizes or means.shape[1] == k:
         return None
@@ -131,7 +134,15 @@ def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
         found = inverse @ np.einsum("bnp,bnd->bpd", terms, values)
         slopes = found[:, 1 : 1 + k]
     misfits = (values - terms @ found) / np.sqrt(max(n - terms.shape[2], 1))
-    return Planes(slopes, misfits, inverse[:, 1 : 1 + k, 1 : 1 + k])
+    # A surface that bends otherwise than a quadratic does so for all neighbours alike: more of them do not average it.
+    systematic = n / _fewest(k)
+    spread = np.square(steps - steps.mean(axis=1, keepdims=True)).sum(axis=2).mean(axis=1)
+    rough = np.square(misfits).sum(axis=(1, 2)) / np.maximum(spread, 1e-300)
+    return Planes(slopes, misfits, systematic * inverse[:, 1 : 1 + k, 1 : 1 + k], rough)
+
+
+def _fewest(k: int) -> int:
+    return int(np.ceil(NEAR * (1 + k + k * (k + 1) // 2)))
 
 
 def own_tilts(shares: Array, freedom: Array, dim: int, k: int) -> Array:
