@@ -26,7 +26,8 @@ __all__ = ["MOST_SENSORS", "Sample", "Split", "draw", "split_off"]
 Array = NDArray[np.float64]
 
 BURSTS, NUMBERS = 1000, 1 << 21  # bursts that an estimate looks at, and numbers in them
-ROUNDS, SETTLED = 300, 1e-4  # of scoring: it ends when no variance changes by more than this part
+ROUNDS, SETTLED = 100, 1e-4  # of scoring: it ends when no variance changes by more than this part
+QUICK = 15  # rounds after which steps are halved: tangents change with the noise, and a full step may go too far
 SLOW = 1e-5  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
 LEAK = 0.02  # signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half
 UNKNOWN = 1e-3  # part of a direct look at a correlation below which nothing is known of it
@@ -179,13 +180,13 @@ def split_off(sample: Sample, k: int, floor: Array, planes: Planes | None = None
     noise, tilts = floor / FLOOR, None
     if full:
         noise = np.diag(noise)
-    for _ in range(ROUNDS):
+    for step_number in range(ROUNDS):
         whitener = Noise(noise[None]).whitener(np.empty((1, dim)), np.zeros(dim))
         rows = None
         if planes is not None:
             rows, tilts = planes.seen(whitener)
         seen = _look(sample, k, whitener, rows, tilts)
-        step = _score(seen, full=full)
+        step = _score(seen, 1.0 if step_number < QUICK else 0.5, full=full)
         if full:  # no direction below the floor: bursts may not fill all of them
             lower, unit = whitener.factor[0], np.sqrt(np.outer(floor, floor))
             values, vectors = np.linalg.eigh(lower @ step @ lower.T / unit)
@@ -262,8 +263,8 @@ def _both_sides(matrices: Array, used: Array, *, full: bool) -> Array:
     return np.asarray((one + other) / 2 * np.outer(pair, pair))
 
 
-def _score(seen: _Seen, *, full: bool) -> Array:
-    """Take a step of Fisher's scoring; return the noise in white coordinates, (D,) or (D, D)."""
+def _score(seen: _Seen, power: float, *, full: bool) -> Array:
+    """Take a step of Fisher's scoring, or the root of one; return the noise in white coordinates, (D,) or (D, D)."""
     dim, total = seen.squares.shape[1], seen.used.sum()
     if not full and dim > FEW_SENSORS:
         left = total - np.einsum("n,nkd->d", seen.used, np.square(seen.leading))
@@ -272,12 +273,12 @@ def _score(seen: _Seen, *, full: bool) -> Array:
     information = _information(seen, full=full)
     information += SLOW * total * np.eye(len(information))
     if not full:
-        return np.asarray(np.clip(1 + np.linalg.solve(information, np.diag(missing)), 1 / MOST, MOST))
+        return np.asarray(np.clip(1 + np.linalg.solve(information, np.diag(missing)), 1 / MOST, MOST) ** power)
     a, b, pair = _pairs(dim)
     step = np.zeros((dim, dim))
     step[a, b] = np.linalg.solve(information, missing[a, b] * pair) / pair
     values, vectors = np.linalg.eigh(step + step.T - np.diag(np.diag(step)))
-    return np.asarray((vectors * np.clip(1 + values, 1 / MOST, MOST)) @ vectors.T)
+    return np.asarray((vectors * np.clip(1 + values, 1 / MOST, MOST) ** power) @ vectors.T)
 
 
 def _pairs(dim: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:

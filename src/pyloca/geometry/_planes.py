@@ -35,8 +35,8 @@ class Planes(NamedTuple):
     ----------
     slopes : (b, k, D) array
         s_j.
-    misfits : (b, n, D) array
-        What the quadratic leaves of the means, such that their squares add up to its variance.
+    misfits : (b, r, D) array
+        What the quadratic leaves of the means: rows whose squares add up to its variance.
     errors : (b, k, k) array
         Covariance of the slopes, in units of that variance.
     rough : (b,) array
@@ -138,6 +138,8 @@ def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
     systematic = n / _fewest(k)
     spread = np.square(steps - steps.mean(axis=1, keepdims=True)).sum(axis=2).mean(axis=1)
     rough = np.square(misfits).sum(axis=(1, 2)) / np.maximum(spread, 1e-300)
+    if n > means.shape[1]:  # the same squares in any direction
+        misfits = np.asarray(np.linalg.qr(misfits, mode="r"))
     return Planes(slopes, misfits, systematic * inverse[:, 1 : 1 + k, 1 : 1 + k], rough)
 
 
