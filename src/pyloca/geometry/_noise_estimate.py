@@ -169,8 +169,8 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             break
         for k in wanted:
             planes, found = _by_planes(sample, k, floor, means, full=full)
-            if found is None and k < wanted[0]:
-                continue  # noise explains a signal that is left out, and no surface says that k is right
+            if found is None and k < wanted[0] and (full or planes is None):
+                continue  # noise explains a signal that is left out, unless a surface says that k is right
             split, noise = found or _follow(sample, k, floor, None, means, full=full)
             if found is None and split.tilt > BENT:
                 why = (
@@ -207,7 +207,11 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
 def _by_planes(
     sample: Sample, k: int, floor: Array, means: Array, *, full: bool
 ) -> tuple[Planes | None, _Found | None]:
-    """Estimate noise off the planes of neighbouring means; None where they are not flat enough for that."""
+    """Find the planes of neighbouring means, and estimate noise off them.
+
+    None in place of planes if means do not lie on a surface of k dimensions, and in place of the noise if planes are
+    not flat enough for it.
+    """
     near = near_planes(means, sample.chosen, k)
     if near is None:
         return None, None
@@ -215,7 +219,7 @@ def _by_planes(
     if np.median(planes.rough) > ROUGH:
         return None, None
     found = _follow(sample, k, floor, planes, means, full=full)
-    return (planes, found) if found[0].tilt < BENT and found[0].kept > KEPT else (None, None)
+    return planes, found if found[0].tilt < BENT and found[0].kept > KEPT else None
 
 
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:

@@ -23,6 +23,7 @@ __all__ = ["Planes", "near_planes", "own_tilts", "planes_of_means", "straighten"
 Array = NDArray[np.float64]
 
 NEAR = 3.5  # neighbours per coefficient of the quadratic, at least
+ALIKE = 2.0  # times the least error within which the smallest neighbourhood is taken
 TRIED = 100  # bursts with which the number of neighbours is chosen
 BETTER = 10.0  # times by which the plane of the neighbours must be less wrong than the own: what it loses is lost
 KEPT = 0.5  # part of its signal that a burst must have along the plane of its neighbours, or its own is kept
@@ -73,7 +74,9 @@ class Planes(NamedTuple):
         return rows, tilts / np.maximum(np.trace(tilts, axis1=1, axis2=2), 1.0)[:, None, None]
 
 
-def near_planes(means: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int64] | None:
+def near_planes(
+    means: Array, rows: NDArray[np.int64], k: int, noise: Noise | None = None, floor: Array | None = None
+) -> NDArray[np.int64] | None:
     """Choose the bursts whose means tell the planes of some bursts.
 
     So many that the planes are least wrong: few where the surface bends, more where means lie close to each other and
@@ -86,6 +89,8 @@ def near_planes(means: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int
         Bursts.
     k : int
         Dimension of the planes.
+    noise : Noise, optional
+        If it is known, with its `floor` (D,): planes must also be right in white coordinates.
 
     Returns
     -------
@@ -97,10 +102,20 @@ def near_planes(means: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int
     if not sizes or means.shape[1] == k:
         return None
     tree, some = cKDTree(means), rows[sample_rows(len(rows), TRIED)]
-    plain = Whitener(np.ones((1, means.shape[1])), np.zeros((1, means.shape[1])))
     around = tree.query(means[some], sizes[-1])[1]
-    tilts = [np.trace(planes_of_means(means, around[:, :n], k).seen(plain)[1], axis1=1, axis2=2) for n in sizes]
-    return np.asarray(tree.query(means[rows], sizes[int(np.argmin([np.median(t) for t in tilts]))])[1])
+    metrics = [_plain(means.shape[1])]
+    if noise is not None and floor is not None:
+        metrics.append(noise.whitener(means[some], floor))
+    wrong = []
+    for n in sizes:
+        planes = planes_of_means(means, around[:, :n], k)
+        wrong.append(sum(float(np.trace(planes.seen(one)[1], axis1=1, axis2=2).mean()) for one in metrics))
+    # errors of larger neighbourhoods are the same for many bursts, and do not average
+    return np.asarray(tree.query(means[rows], sizes[int(np.argmax(np.array(wrong) <= ALIKE * min(wrong)))])[1])
+
+
+def _plain(dim: int) -> Whitener:
+    return Whitener(np.ones((1, dim)), np.zeros((1, dim)))
 
 
 def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
@@ -134,8 +149,9 @@ def planes_of_means(means: Array, near: NDArray[np.int64], k: int) -> Planes:
         found = inverse @ np.einsum("bnp,bnd->bpd", terms, values)
         slopes = found[:, 1 : 1 + k]
     misfits = (values - terms @ found) / np.sqrt(max(n - terms.shape[2], 1))
-    # A surface that bends otherwise than a quadratic does so for all neighbours alike: more of them do not average it.
-    systematic = n / _fewest(k)
+    # A surface that bends otherwise than a quadratic does so for all neighbours alike, and more the farther they are:
+    # more of them do not average it. The square agrees with planes that are known.
+    systematic = np.square(n / _fewest(k))
     spread = np.square(steps - steps.mean(axis=1, keepdims=True)).sum(axis=2).mean(axis=1)
     rough = np.square(misfits).sum(axis=(1, 2)) / np.maximum(spread, 1e-300)
     if n > means.shape[1]:  # the same squares in any direction
@@ -173,10 +189,10 @@ def straighten(seen: Local, bursts: Bursts, noise: Noise, floor: Array) -> None:
     # White coordinates tell how much of the signal a wrong plane loses, those of the data where it points.
     own = seen.tilts + own_tilts(_shares(seen), np.maximum(seen.counts - 1, 1), bursts.n_used, k)
     tilted = np.flatnonzero(own > TILTED_PLANE)
-    near = near_planes(seen.means, tilted, k) if len(tilted) else None
+    near = near_planes(seen.means, tilted, k, noise, floor) if len(tilted) else None
     if near is None:
         return
-    plain = Whitener(np.ones((1, dim)), np.zeros((1, dim)))
+    plain = _plain(dim)
     for rows, block in bursts[tilted].blocks():
         chosen = tilted[rows]
         white = noise.whitener(block.mean(axis=1), floor)
