@@ -70,10 +70,8 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
         noise, k = _estimate(bursts, None, max_dim)
     except BurstError:
         return ""
-    level = noise.levels.mean(axis=0)
-    deviations = np.sqrt(level if level.ndim == 1 else np.diag(level))
-    loudest = [j for j in np.argsort(-deviations)[:5].tolist() if deviations[j] > 0]
-    loud = ", ".join(f"{bursts.feature_label(j)}: {deviations[j]:.2g}" for j in loudest)
+    loudest = noise.loudest(burst_means(bursts), 0.0)[:5]
+    loud = ", ".join(f"{bursts.feature_label(j)}: {noise.deviations[j]:.2g}" for j in loudest)
     return (
         f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their "
         "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
