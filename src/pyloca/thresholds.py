@@ -279,6 +279,25 @@ HIDDEN = _define("HIDDEN", 0.9, "noise share of a typical burst, over that of no
 MAY_BE_CURVATURE = _define(
     "MAY_BE_CURVATURE", 0.002, "part of the variance inside bursts below which a sensor's residual is not called noise"
 )
+PLANE_TILT = _define("PLANE_TILT", 0.03, "squared angle by which tangents may be wrong off which noise is estimated")
+PLANE_ROUGH = _define(
+    "PLANE_ROUGH",
+    0.02,
+    "part of the spread of neighbouring means off their surface, beyond which it has more dimensions",
+)
+PLANE_LEAK = _define(
+    "PLANE_LEAK", 0.02, "signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half"
+)
+PLANES_FLAT = _define(
+    "PLANES_FLAT", 0.9, "part of the bursts that must count for noise to be estimated off planes of means"
+)
+CORRELATION_KNOWN = _define(
+    "CORRELATION_KNOWN", 0.03, "part of a direct look at a correlation of the noise below which nothing is known of it"
+)
+CORRELATION_ERRORS = _define("CORRELATION_ERRORS", 5.0, "standard errors of a correlation of the noise that are chance")
+STATIC_CORRELATION = _define(
+    "STATIC_CORRELATION", 3.0, "standard errors of the squared correlations in static bursts that are chance"
+)
 UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels of the noise differ from place to place")
 
 # -- spikes -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pyloca.geometry._planes import Planes, own_tilts
 from pyloca.geometry._refusals import refuse_bad_values
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import largest_of_noise
-from pyloca.thresholds import ABOVE_NOISE, MAY_BE_CURVATURE
+from pyloca.thresholds import ABOVE_NOISE, CORRELATION_ERRORS, CORRELATION_KNOWN, MAY_BE_CURVATURE, PLANE_LEAK
 
 __all__ = ["MOST_SENSORS", "Sample", "Split", "draw", "split_off"]
 
@@ -29,9 +29,6 @@ BURSTS, NUMBERS = 1000, 1 << 21  # bursts that an estimate looks at, and numbers
 ROUNDS, SETTLED = 100, 1e-4  # of scoring: it ends when no variance changes by more than this part
 QUICK = 15  # rounds after which steps are halved: tangents change with the noise, and a full step may go too far
 SLOW = 1e-5  # what is hardly seen off the tangents changes slowly, and the error tells that it is not known
-LEAK = 0.02  # signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half
-UNKNOWN = 0.03  # part of a direct look at a correlation below which nothing is known of it
-CHANCE = 5.0  # standard errors that are chance
 HIDDEN_SHARE = 0.98  # beyond this noise share of a tangent, its signal is chance
 MOST = 10.0  # factor by which a step changes a variance
 FEW_SENSORS = 240  # more of them say enough about each other
@@ -140,7 +137,7 @@ def _look(sample: Sample, k: int, whitener: Whitener, planes: Array | None, tilt
             signal = np.maximum(values - 1, 0)
             wrong = np.einsum("bkl,blm,bkm->bk", axes, tilts[rows], axes, optimize=True)
             leak = (wrong * signal).sum(axis=1) / (dim - k)  # of the signal, off a wrong plane
-            part = 1 / (1 + np.square(leak / LEAK))
+            part = 1 / (1 + np.square(leak / PLANE_LEAK))
             out.used[rows] = part * freedom
             weights = 1 / (np.maximum(values, 1) + freedom * np.square(signal) * wrong / (dim - k))
             out.tilts[rows] = axes @ tilts[rows] @ axes.transpose(0, 2, 1)
@@ -221,11 +218,11 @@ def _correlation(seen: _Seen, noisy: NDArray[np.bool_]) -> float:
     a, b, pair = _pairs(dim)
     information = _information(seen, full=True, surely=True)
     values, vectors = np.linalg.eigh(information)
-    known = values > UNKNOWN * seen.used.sum()  # in other directions, nothing can be said
+    known = values > CORRELATION_KNOWN * seen.used.sum()  # in other directions, nothing can be said
     inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T
     found = inverse @ (_missing(seen)[a, b] * pair) / pair
     errors = np.sqrt(2 * np.diag(inverse)) / pair
-    counts = (a != b) & noisy[a] & noisy[b] & (np.abs(found) > CHANCE * errors)
+    counts = (a != b) & noisy[a] & noisy[b] & (np.abs(found) > CORRELATION_ERRORS * errors)
     return float(np.abs(found[counts]).max(initial=0.0))
 
 

@@ -22,7 +22,17 @@ from pyloca.geometry._planes import Planes, near_planes, planes_of_means
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra, largest_of_noise
-from pyloca.thresholds import ABOVE_NOISE, CORRELATED, CURVED_GROWTH, NOISE_ERROR, POINTS, PROBE
+from pyloca.thresholds import (
+    ABOVE_NOISE,
+    CORRELATED,
+    CURVED_GROWTH,
+    NOISE_ERROR,
+    PLANE_ROUGH,
+    PLANE_TILT,
+    PLANES_FLAT,
+    POINTS,
+    PROBE,
+)
 
 if TYPE_CHECKING:
     from pyloca.geometry._statistics import BurstStatistics
@@ -32,9 +42,6 @@ __all__ = ["given_noise", "inside_variance", "noise_and_k"]
 Array = NDArray[np.float64]
 _Found = tuple[Split, Noise]
 
-BENT = 0.03  # squared angle beyond which planes of means are wrong: they bend
-ROUGH = 0.02  # part of the spread of neighbouring means off their surface, beyond which it has more dimensions
-KEPT = 0.9  # part of the bursts whose planes must be flat enough
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 
 
@@ -80,7 +87,29 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
 
 
 def given_noise(data: Bursts | BurstStatistics, measurement_noise: Any) -> Any:
-    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone."""
+    """Put noise that was given into one form, tied to its bursts; leave None and "estimate" alone.
+
+    Parameters
+    ----------
+    data : Bursts or BurstStatistics
+    measurement_noise : None, "estimate", float, array or Noise
+
+    Returns
+    -------
+    None, "estimate" or Noise
+
+    Raises
+    ------
+    ValueError
+        If the noise has another shape, or values that are not those of a noise.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+    >>> given_noise(bursts, [0.1, 0.2]).levels.round(2).tolist()
+    [[0.01, 0.04]]
+    """
     asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
     if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
         return measurement_noise
@@ -170,7 +199,7 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             if found is None and k < wanted[0] and (full or planes is None):
                 continue  # noise explains a signal that is left out, unless a surface says that k is right
             split, noise = found or _follow(sample, k, floor, None, means, full=full)
-            if found is None and split.tilt > BENT:
+            if found is None and split.tilt > PLANE_TILT:
                 why = (
                     "noise hides the tangents of the bursts, and the surface on which their means lie bends too much "
                     "to tell them"
@@ -214,10 +243,10 @@ def _by_planes(
     if near is None:
         return None, None
     planes = planes_of_means(means, near, k)
-    if np.median(planes.rough) > ROUGH:
+    if np.median(planes.rough) > PLANE_ROUGH:
         return None, None
     found = _follow(sample, k, floor, planes, means, full=full)
-    return planes, found if found[0].tilt < BENT and found[0].kept > KEPT else None
+    return planes, found if found[0].tilt < PLANE_TILT and found[0].kept > PLANES_FLAT else None
 
 
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:

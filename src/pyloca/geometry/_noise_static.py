@@ -12,13 +12,13 @@ from pyloca.geometry._noise import FLOOR, Noise
 from pyloca.geometry._noise_places import PLACES, growth_at, placed
 from pyloca.geometry._refusals import refuse_bad_values
 from pyloca.geometry._sample import sample_rows
+from pyloca.thresholds import STATIC_CORRELATION
 
 __all__ = ["from_static"]
 
 Array = NDArray[np.float64]
 
 PER_SENSOR = 5  # degrees of freedom per sensor from which on correlations are measured
-CHANCE = 3.0  # standard errors above what chance makes of the squares of correlations
 
 
 def from_static(static: Bursts, bursts: Bursts, inside: Array) -> Noise:
@@ -92,6 +92,6 @@ def _pooled(static: Bursts, noisy: NDArray[np.bool_], growth: Array) -> Array:
     pairs = np.square(covariance / np.outer(size, size))[np.triu_indices(dim, 1)]
     number = float(noisy.sum() * (noisy.sum() - 1)) / 2
     # the squares of correlations that are chance have mean 1 and variance 2 in units of 1 / freedom
-    if freedom * pairs.sum() < number + CHANCE * np.sqrt(2 * number):
+    if freedom * pairs.sum() < number + STATIC_CORRELATION * np.sqrt(2 * number):
         return np.asarray(np.diag(covariance))
     return covariance
