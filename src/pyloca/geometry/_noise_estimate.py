@@ -195,18 +195,24 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
         if full and dim > MOST_SENSORS:
             break
         for k in wanted:
-            planes, found = _by_planes(sample, k, floor, means, full=full)
-            if found is None and k < wanted[0] and (full or planes is None):
-                continue  # noise explains a signal that is left out, unless a surface says that k is right
-            split, noise = found or _follow(sample, k, floor, None, means, full=full)
-            if found is None and split.tilt > PLANE_TILT:
-                why = (
-                    "noise hides the tangents of the bursts, and the surface on which their means lie bends too much "
-                    "to tell them"
-                )
-                continue
-            if split.error > NOISE_ERROR:
-                amount = f"{split.error:.0%}" if split.error < 1 else "100% or more"
+            planes = _planes(sample, k, means)
+            split, noise = _follow(sample, k, floor, planes, means, full=full)
+            flat = planes is not None and split.tilt < PLANE_TILT and split.kept > PLANES_FLAT
+            error = split.error
+            if not flat:
+                if k < wanted[0] and (full or planes is None):
+                    continue  # noise explains a signal that is left out, unless a surface says that k is right
+                if planes is not None and error <= NOISE_ERROR:
+                    split, noise = _follow(sample, k, floor, None, means, full=full)
+                    error = split.error
+                if split.tilt > PLANE_TILT and error <= NOISE_ERROR:
+                    why = (
+                        "noise hides the tangents of the bursts, and the surface on which their means lie bends too "
+                        "much to tell them"
+                    )
+                    continue
+            if error > NOISE_ERROR:
+                amount = f"{error:.0%}" if error < 1 else "100% or more"
                 why = (
                     "the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (an "
                     f"error of it could change their variance by {amount})"
@@ -214,10 +220,10 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
                 continue
             if split.correlation > CORRELATED and dim <= MOST_SENSORS:
                 continue  # noise that is correlated between sensors
-            if found is None or planes is None:
-                above = _directions_above(bursts, None if given else max_dim, noise)
-            else:
+            if flat and planes is not None:
                 above = _directions_along(sample, planes, noise, floor)
+            else:
+                above = _directions_above(bursts, None if given else max_dim, noise)
             if above == k or (given and above > 0):
                 return noise, int(k)
             if given:
@@ -231,22 +237,13 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
     )
 
 
-def _by_planes(
-    sample: Sample, k: int, floor: Array, means: Array, *, full: bool
-) -> tuple[Planes | None, _Found | None]:
-    """Find the planes of neighbouring means, and estimate noise off them.
-
-    None in place of planes if means do not lie on a surface of k dimensions, and in place of the noise if planes are
-    not flat enough for it.
-    """
+def _planes(sample: Sample, k: int, means: Array) -> Planes | None:
+    """Find the planes of neighbouring means; None if they do not lie on a surface of k dimensions."""
     near = near_planes(means, sample.chosen, k)
     if near is None:
-        return None, None
+        return None
     planes = planes_of_means(means, near, k)
-    if np.median(planes.rough) > PLANE_ROUGH:
-        return None, None
-    found = _follow(sample, k, floor, planes, means, full=full)
-    return planes, found if found[0].tilt < PLANE_TILT and found[0].kept > PLANES_FLAT else None
+    return planes if np.median(planes.rough) <= PLANE_ROUGH else None
 
 
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:
