@@ -72,7 +72,7 @@ BAD = {
     "d < k": (planar, {"n_components": 1, "intrinsic_dim": 2}, "cannot hold"),
     "d is huge": (planar, {"n_components": 40}, "can ask for"),
     "k > D": (planar, {"intrinsic_dim": 4}, "from 1 to D = 3"),
-    "noise hides the bursts": (lambda: noisy(0.03), {"n_components": 2}, "contain measurement noise"),
+    "noise hides the bursts": (lambda: noisy(0.03), {"n_components": 2}, "measurement noise hides the bursts"),
     "no noise to estimate": (lambda: planar()[:, :, :2], {"measurement_noise": "estimate"}, "cannot be estimated"),
     "more noise than burst": (planar, {"measurement_noise": 1.0}, "noise hides the bursts"),
     "readings at rest": (readings, {"n_components": 2}, "do not move towards"),

@@ -60,6 +60,23 @@ NOT_VERDICTS |= {
     "NEAR",
     "KEPT",
     "BETTER",
+    "ALIKE",
+    "TRIED",
+}
+# geometry/_factor_analysis.py, _noise_places.py, _noise_static.py: the same
+NOT_VERDICTS |= {
+    "QUICK",
+    "SLOW",
+    "MOST",
+    "FEW_SENSORS",
+    "HIDDEN_SHARE",
+    "SLOPES",
+    "LINEAR",
+    "FEWEST",
+    "STIFF",
+    "LEAST",
+    "PLACES",
+    "PER_SENSOR",
 }
 
 

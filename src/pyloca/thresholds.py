@@ -305,6 +305,25 @@ HIDDEN = _define("HIDDEN", 0.9, "noise share of a typical burst, over that of no
 MAY_BE_CURVATURE = _define(
     "MAY_BE_CURVATURE", 0.002, "part of the variance inside bursts below which a sensor's residual is not called noise"
 )
+PLANE_TILT = _define("PLANE_TILT", 0.03, "squared angle by which tangents may be wrong off which noise is estimated")
+PLANE_ROUGH = _define(
+    "PLANE_ROUGH",
+    0.02,
+    "part of the spread of neighbouring means off their surface, beyond which it has more dimensions",
+)
+PLANE_LEAK = _define(
+    "PLANE_LEAK", 0.02, "signal that a wrong plane leaves off it, in units of the noise, at which a burst counts half"
+)
+PLANES_FLAT = _define(
+    "PLANES_FLAT", 0.9, "part of the bursts that must count for noise to be estimated off planes of means"
+)
+CORRELATION_KNOWN = _define(
+    "CORRELATION_KNOWN", 0.03, "part of a direct look at a correlation of the noise below which nothing is known of it"
+)
+CORRELATION_ERRORS = _define("CORRELATION_ERRORS", 5.0, "standard errors of a correlation of the noise that are chance")
+STATIC_CORRELATION = _define(
+    "STATIC_CORRELATION", 3.0, "standard errors of the squared correlations in static bursts that are chance"
+)
 UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels of the noise differ from place to place")
 
 # -- spikes -----------------------------------------------------------------------------------------------------------
@@ -425,7 +444,7 @@ GAP_DIMENSIONS = _define("GAP_DIMENSIONS", 3, "most dimensions in which gaps are
 # Random points leave empty balls of three or four times their usual spacing, in one dimension of six or seven.
 WIDE = _define("WIDE", 10.0, "spacings that a gap must have as its radius to be printed")
 CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that define what is usual for a new point")
-TILTED_PLANE = _define("TILTED_PLANE", 0.05, "squared tilt by noise beyond which a plane is that of neighbouring means")
+TILTED_PLANE = _define("TILTED_PLANE", 0.01, "squared tilt by noise beyond which a plane is that of neighbouring means")
 TILTED = _define("TILTED", 0.05, "squared angle by which noise tilts tangents, beyond which they are not compared")
 UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a burst as unlike the others")
 

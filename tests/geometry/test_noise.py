@@ -9,6 +9,7 @@ from helpers import outer, planar_bursts, random_rotation
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, Noise, as_noise
+from pyloca.geometry._factor_analysis import _both_sides
 from pyloca.geometry._local import look
 from pyloca.paper.experiments._measurements import smooth_map
 
@@ -270,12 +271,75 @@ def test_k_is_found_together_with_the_noise():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_correlated_noise_is_estimated(seed):
     bursts, truth = smooth_bursts(seed), covariance(seed=seed)
-    noise = estimated(bursts + noise_like(bursts, np.linalg.cholesky(truth)), measurement_noise="estimate")
-    assert noise.full
-    found = noise.levels.mean(axis=0)
-    size = np.sqrt(np.diag(truth))
+    noisy = bursts + noise_like(bursts, np.linalg.cholesky(truth))
+    statistics = BurstStatistics.from_bursts(noisy, 2, measurement_noise="estimate")
+    assert statistics.instrument.full
+    found, size = statistics.instrument.levels.mean(axis=0), np.sqrt(np.diag(truth))
     np.testing.assert_allclose(np.sqrt(np.diag(found)), size, rtol=0.15)
-    np.testing.assert_allclose(found / np.outer(size, size), truth / np.outer(size, size), atol=0.15)
+    np.testing.assert_allclose(found / np.outer(size, size), truth / np.outer(size, size), atol=0.3)
+    # what it means for the bursts: the signal along tangents
+    known = BurstStatistics.from_bursts(noisy, 2, measurement_noise=truth)
+    np.testing.assert_allclose(statistics.spectra.mean(axis=0), known.spectra.mean(axis=0), rtol=0.02)
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["per sensor", "correlated"])
+def test_noise_as_large_as_the_bursts_is_estimated_off_planes_of_means(full):
+    """The tangents of such bursts are tilted by noise; the means of their neighbours are not."""
+    bursts = smooth_bursts(n=400, std=0.01, width=1.0)
+    size = np.sqrt(bursts.var(axis=1).sum(axis=1).mean() / 2)
+    truth = covariance(seed=1) if full else np.diag(STD**2)
+    truth *= 6 * size**2 / np.trace(truth)
+    noisy = bursts + noise_like(bursts, np.linalg.cholesky(truth))
+    statistics = BurstStatistics.from_bursts(noisy, max_dim=2, measurement_noise="estimate")
+    assert statistics.intrinsic_dim == 2
+    assert statistics.instrument.full == full
+    level = statistics.instrument.levels.mean(axis=0)
+    np.testing.assert_allclose(np.diag(level) if full else level, np.diag(truth), rtol=0.15)
+    # the signal left along the tangents is that of the clean bursts
+    clean = BurstStatistics.from_bursts(bursts, 2)
+    found = np.einsum("nkd,nkl,nle->nde", statistics.tangents, statistics.total - statistics.noise, statistics.tangents)
+    np.testing.assert_allclose(np.trace(found, axis1=1, axis2=2).mean(), clean.spectra.sum(axis=1).mean(), rtol=0.08)
+
+
+@pytest.mark.parametrize(("dim", "k"), [(3, 1), (5, 1), (5, 2)])
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_correlated_noise_of_a_linear_instrument_is_refused(dim, k, part):
+    """Along tangents that never turn, noise and signal are the same to any method."""
+    _, bursts = planar_bursts(n=300, m=40, k=k, dim=dim, std=0.02)
+    noise = noise_like(bursts, np.linalg.cholesky(covariance(dim)))
+    noise *= part * np.sqrt(bursts.var(axis=1).sum(axis=1).mean() / k / noise.var())
+    with pytest.raises(BurstError, match="cannot be estimated"):
+        BurstStatistics.from_bursts(bursts + noise, max_dim=k, measurement_noise="estimate")
+
+
+def test_a_k_that_is_too_small_is_not_explained_by_noise():
+    """Bursts of two tangents, one of them hidden: refused, rather than taken for bursts of one."""
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(300, 2))
+    step = random.standard_normal((300, 40, 2)) * [0.02, 0.0005]
+    bursts = (X[:, None] + step) @ random_rotation(5, 1)[:2]
+    noisy = bursts + noise_like(bursts, 0.01 * np.eye(5))
+    with pytest.raises(BurstError, match="cannot be estimated"):
+        BurstStatistics.from_bursts(noisy, max_dim=2, measurement_noise="estimate")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_information_is_the_derivative_of_what_is_seen(full):
+    """`_both_sides` against the sum of V S V for a basis of matrices S."""
+    random = np.random.RandomState(0)
+    matrices, used = random.standard_normal((7, 3, 3)), random.uniform(size=7)
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    a, b = np.triu_indices(3) if full else (np.arange(3), np.arange(3))
+    basis = []
+    for i, j in zip(a, b, strict=True):
+        one = np.zeros((3, 3))
+        one[i, j] = one[j, i] = 1 if i == j else np.sqrt(0.5)
+        basis.append(one)
+    expected = [
+        [np.sum(other * np.einsum("n,nij,jk,nkl->il", used, matrices, one, matrices)) for one in basis]
+        for other in basis
+    ]
+    np.testing.assert_allclose(_both_sides(matrices, used, full=full), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("std", [0.02, 0.1])
@@ -322,10 +386,17 @@ def test_static_bursts_tell_the_noise():
     bursts = smooth_bursts()
     noise = estimated(bursts + noise_like(bursts, np.diag(STD)), static=static_bursts(STD))
     assert noise.places is None
+    assert not noise.full  # correlations of few points are chance
+    np.testing.assert_allclose(np.sqrt(noise.levels[0]), STD, rtol=0.1)
+
+
+def test_static_bursts_tell_correlations():
+    bursts, truth = smooth_bursts(), covariance()
+    static = static_bursts(0.0) + noise_like(np.empty((100, 20, 6)), np.linalg.cholesky(truth))
+    noise = estimated(bursts, static=static)
     assert noise.full
-    np.testing.assert_allclose(np.sqrt(np.diag(noise.levels[0])), STD, rtol=0.1)
-    correlation = noise.levels[0] / np.outer(STD, STD)
-    np.testing.assert_allclose(correlation, np.eye(6), atol=0.15)
+    size = np.sqrt(np.diag(truth))
+    np.testing.assert_allclose(noise.levels[0] / np.outer(size, size), truth / np.outer(size, size), atol=0.15)
 
 
 def test_static_bursts_tell_noise_that_grows():
@@ -340,7 +411,7 @@ def test_static_bursts_tell_noise_that_grows():
     static = static_bursts(growth(quiet) * STD, n=400)
     noise = estimated(bursts, static=static)
     means = bursts.mean(axis=1)
-    found = np.sqrt(np.diagonal(noise.at(means), axis1=1, axis2=2))
+    found = np.sqrt(noise.at(means))
     truth = growth(means) * STD
     error = np.abs(np.log(found / truth))
     assert np.median(error) < 0.15

@@ -39,7 +39,7 @@ def test_residuals_are_those_of_the_data():
     floor = 1e-4 * bursts.var(axis=1).mean(axis=0)
     expected = [residuals_by_hand(burst, std, floor, 2) for burst in bursts]
     own = found.tilts > 0  # the others were looked at along the planes of their neighbours
-    assert own.mean() > 0.5
+    assert own.mean() > 0.2
     np.testing.assert_allclose(found.residuals[own], np.array(expected)[own], rtol=1e-6, atol=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_rounding_in_silent_sensors_is_not_noise():
     still = means + std * random.standard_normal((30, 50, 5))
     noise = BurstStatistics.from_bursts(curved_bursts(std), 2, static=Bursts(still)).instrument
     assert noise.places is None  # the same everywhere
-    np.testing.assert_allclose(np.sqrt(np.diag(noise.levels[0])), std, rtol=0.1)
+    np.testing.assert_allclose(noise.deviations, std, rtol=0.1)
     silent = BurstStatistics.from_bursts(curved_bursts(std), 2, static=np.repeat(means, 50, axis=1)).instrument
     assert not silent.levels.any()
 

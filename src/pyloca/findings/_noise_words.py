@@ -10,8 +10,8 @@ from pyloca.thresholds import CORRELATED
 
 __all__ = ["loudest", "noise_words"]
 
+ESTIMATED = "estimated"
 SHOWN = 6  # sensors by name
-ROUNDING = 1e-9  # part of a sensor's spread that is no noise
 LESS = 0.1  # part of the loudest sensor's noise below which a sensor is not worth a name
 
 
@@ -30,14 +30,13 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     -------
     str
         For example ``"estimated: p1 0.12 Pa, T 0.03 K (standard deviations), no noise in 4 others; 31% of a typical
-        burst's variance along its noisiest tangent"``; empty when no noise was taken into account.
+        burst's variance along the noisiest of its k = 2 tangents"``; empty when no noise was taken into account.
     """
     noise = statistics.instrument
     if noise is None:
         return ""
-    part, level = _levels(statistics)
-    std = np.sqrt(np.diag(level) if noise.full else level)
-    loud = [int(j) for j in np.argsort(-part, kind="stable") if part[j] > ROUNDING]
+    level, std = noise.levels.mean(axis=0), noise.deviations
+    loud = noise.loudest(statistics.means, 0.0)
     if not loud:
         return f"{origin}: no sensor has noise that stands out"
     std = std if scale is None else std * np.where(np.isfinite(scale), scale, 0)  # a column left out has none
@@ -49,28 +48,24 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     none = f", no noise in {silent} other{'s' * (silent != 1)}" if silent else ""
     moving = ", the mean of all places" if len(noise.levels) > 1 else ""
     together = "; correlated between sensors" if noise.full and _correlated(level[np.ix_(loud, loud)]) else ""
+    if origin == ESTIMATED and not noise.full and len(loud) > 1:
+        together = "; taken as independent between sensors"  # of which few sensors tell nothing
     share = float(np.median(statistics.noise_shares))
     amount = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-    tangent = f"; {amount} of a typical burst's variance along its noisiest tangent"
+    k = statistics.intrinsic_dim
+    tangent = f"; {amount} of a typical burst's variance along " + (
+        f"the noisiest of its k = {k} tangents" if k > 1 else "its k = 1 tangent"
+    )
     return f"{origin}: {listed}{more} (standard deviation{'s' * (len(loud) > 1)}{moving}){none}{together}{tangent}"
 
 
 def loudest(statistics: BurstStatistics) -> str:
     """Name the sensors with most of the noise, in order; those with less than a tenth of the first are left out."""
-    part, _ = _levels(statistics)
-    names = statistics.feature_names or [f"feature {j}" for j in range(len(part))]
-    order = [int(j) for j in np.argsort(-part, kind="stable") if part[j] > max(LESS * part.max(), ROUNDING)]
-    return ", ".join(names[j] for j in order[:SHOWN]) + (" …" if len(order) > SHOWN else "")
-
-
-def _levels(statistics: BurstStatistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the noise of each sensor as a part of its spread, and its mean covariance (D, D) or variances (D,)."""
     if statistics.instrument is None:
-        return np.zeros(statistics.n_features), np.zeros(statistics.n_features)
-    level = statistics.instrument.levels.mean(axis=0)
-    spread = statistics.means.std(axis=0)
-    # deviations in Pa and in K cannot be compared
-    return np.sqrt(np.diag(level) if level.ndim == 2 else level) / np.where(spread > 0, spread, 1.0), level
+        return ""
+    names = statistics.feature_names or [f"feature {j}" for j in range(statistics.n_features)]
+    order = statistics.instrument.loudest(statistics.means, LESS)
+    return ", ".join(names[j] for j in order[:SHOWN]) + (" …" if len(order) > SHOWN else "")
 
 
 def _correlated(covariance: NDArray[np.float64]) -> bool:

@@ -83,15 +83,11 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     """
     means = block.mean(axis=1)
     centred = block - means[:, None]
-    m = centred.shape[1]
-    counts = np.full(len(block), float(m))
     if whitener is not None:
         rows, singular, _ = _leading(whitener.white(centred), k)
-        tangents, total, noise = split_noise(whitener, rows, singular, counts)
-        trace = np.square(centred).sum(axis=(1, 2)) / (m - 1)
-        rest, tilts = _off_tangents(whitener, rows, singular, trace, m)
-        return Local(means, tangents, rest, counts, total, noise, tilts)
+        return _without_noise(means, centred, whitener, rows, singular, np.full(len(block), float(block.shape[1])))
     rows, singular, rest = _leading(centred, k)
+    counts = np.full(len(block), float(block.shape[1]))
     return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
 
 
@@ -112,13 +108,22 @@ def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:
     """
     means = block.mean(axis=1)
     centred = block - means[:, None]
-    m, counts = centred.shape[1], np.full(len(block), float(centred.shape[1]))
     inside = np.einsum("bmd,bkd->bmk", whitener.white(centred), planes)
-    values, axes = np.linalg.eigh(np.einsum("bmk,bml->bkl", inside, inside) / (m - 1))
+    values, axes = np.linalg.eigh(np.einsum("bmk,bml->bkl", inside, inside) / (block.shape[1] - 1))
     rows, singular = np.einsum("bkl,bkd->bld", axes[:, :, ::-1], planes), np.sqrt(np.maximum(values[:, ::-1], 1e-300))
-    tangents, total, noise = split_noise(whitener, rows, singular, np.full(len(block), np.inf))  # they do not lean
-    rest, _ = _off_tangents(whitener, rows, singular, np.square(centred).sum(axis=(1, 2)) / (m - 1), m)
-    return Local(means, tangents, rest, counts, total, noise, np.zeros(len(block)))
+    # planes that are known do not lean, and are not tilted
+    out = _without_noise(means, centred, whitener, rows, singular, np.full(len(block), np.inf))
+    return out._replace(tilts=np.zeros(len(block)))
+
+
+def _without_noise(
+    means: Array, centred: Array, whitener: Whitener, rows: Array, singular: Array, leaning: Array
+) -> Local:
+    """Take noise out of centred bursts along directions `rows`, which lean as those of `leaning` (b,) points do."""
+    m = centred.shape[1]
+    tangents, total, noise = split_noise(whitener, rows, singular, leaning)
+    rest, tilts = _off_tangents(whitener, rows, singular, np.square(centred).sum(axis=(1, 2)) / (m - 1), m)
+    return Local(means, tangents, rest, np.full(len(centred), float(m)), total, noise, tilts)
 
 
 def nothing(block: Array, k: int) -> Local:

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 # the noise where coordinates are chosen; it is not subtracted.
 FLOOR = 1e-4
 
+ROUNDING = 1e-9  # part of a sensor's spread that is no noise
 DRAWS = 51  # of noise alone, with which bursts are compared
 
 FORMS = 'None, "estimate", a number ≥ 0, standard deviations (D,) or (N, D), or covariances (D, D) or (N, D, D)'
@@ -59,6 +60,30 @@ class Noise:
     def full(self) -> bool:
         """Whether covariances are known, and not only variances."""
         return self.levels.ndim == 3
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviation of each sensor, (D,), from the mean variance of all places."""
+        level = self.levels.mean(axis=0)
+        return np.asarray(np.sqrt(np.diag(level) if self.full else level))
+
+    def loudest(self, means: Array, least: float) -> list[int]:
+        """List the sensors by their noise as a part of their spread, the loudest first.
+
+        Parameters
+        ----------
+        means : (N, D) array
+            Of the bursts; deviations in Pa and in K cannot be compared.
+        least : float
+            Sensors with less than this part are left out.
+
+        Returns
+        -------
+        list of int
+        """
+        spread = means.std(axis=0)
+        part = self.deviations / np.where(spread > 0, spread, 1.0)
+        return [int(j) for j in np.argsort(-part, kind="stable") if part[j] > max(least * part.max(), ROUNDING)]
 
     def at(self, means: Array) -> Array:
         """Return the noise at some measurements, that of the nearest place.

@@ -1,38 +1,37 @@
-"""Measurement noise from bursts: from what lies off their tangents, or from static bursts.
+"""Measurement noise from bursts: as given, from static bursts, or from what lies off their tangents.
 
-Off the tangents a burst is noise (and a little curvature). Tangents turn from place to place, so bursts together show
-the noise of every sensor, also along the tangents: a factor analysis in which each burst has k factors of its own and
-all share the noise. EM solves it: in white coordinates, noise along a burst's tangents is replaced by what the others
-say it is.
+Off the tangents a burst is noise (and a little curvature). Planes of neighbouring means tell the tangents where
+they are flat enough: noise does not tilt them. Elsewhere bursts have their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
+from pyloca.geometry._factor_analysis import MOST_SENSORS, Sample, Split, draw, split_off
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import FLOOR, Noise, as_noise
+from pyloca.geometry._noise_places import PLACES, growth_at, level_at, placed, uneven
+from pyloca.geometry._noise_static import from_static
+from pyloca.geometry._planes import Planes, near_planes, planes_of_means
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
-from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra
+from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra, largest_of_noise
 from pyloca.thresholds import (
     ABOVE_NOISE,
     CORRELATED,
     CURVED_GROWTH,
-    MAY_BE_CURVATURE,
     NOISE_ERROR,
-    NOISE_FREEDOM,
+    PLANE_ROUGH,
+    PLANE_TILT,
+    PLANES_FLAT,
     POINTS,
     PROBE,
-    UNEVEN_ERRORS,
 )
 
 if TYPE_CHECKING:
@@ -41,11 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["given_noise", "inside_variance", "noise_and_k"]
 
 Array = NDArray[np.float64]
+_Found = tuple[Split, Noise]
 
-BURSTS, NUMBERS = 300, 1 << 21  # bursts that an estimate looks at, and numbers in them
-ROUNDS, SETTLED = 300, 1e-4  # of EM: it ends when no variance changes by more than this part
-MOST_SENSORS = 24  # for which noise that is correlated between sensors is looked for: D (D + 1) / 2 numbers
-SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 FOLLOWED = 3  # times that the noise is estimated, each time with its change from place to place taken out
 
 
@@ -61,7 +57,7 @@ def noise_and_k(
         check_k(intrinsic_dim, bursts.n_used)
     noise: Noise | None
     if static is not None:
-        noise = _from_static(Bursts(static), bursts)
+        noise = from_static(Bursts(static), bursts, inside_variance(bursts))
     elif isinstance(measurement_noise, str) and measurement_noise == "estimate":
         return _estimate(bursts, intrinsic_dim, max_dim)
     else:
@@ -81,10 +77,8 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
         noise, k = _estimate(bursts, None, max_dim)
     except BurstError:
         return ""
-    level = noise.levels.mean(axis=0)
-    deviations = np.sqrt(level if level.ndim == 1 else np.diag(level))
-    loudest = [j for j in np.argsort(-deviations)[:5].tolist() if deviations[j] > 0]
-    loud = ", ".join(f"{bursts.feature_label(j)}: {deviations[j]:.2g}" for j in loudest)
+    loudest = noise.loudest(burst_means(bursts), 0.0)[:5]
+    loud = ", ".join(f"{bursts.feature_label(j)}: {noise.deviations[j]:.2g}" for j in loudest)
     return (
         f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their "
         "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
@@ -98,8 +92,7 @@ def given_noise(data: Bursts | BurstStatistics, measurement_noise: Any) -> Any:
     Parameters
     ----------
     data : Bursts or BurstStatistics
-    measurement_noise : None, "estimate", Noise, float or array
-        As `pyloca.LOCA` takes it.
+    measurement_noise : None, "estimate", float, array or Noise
 
     Returns
     -------
@@ -108,14 +101,14 @@ def given_noise(data: Bursts | BurstStatistics, measurement_noise: Any) -> Any:
     Raises
     ------
     ValueError
-        If an array has another shape than the data ask for.
+        If the noise has another shape, or values that are not those of a noise.
 
     Examples
     --------
     >>> from pyloca import datasets
     >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
-    >>> given_noise(bursts, 0.5).levels
-    array([[0.25, 0.25]])
+    >>> given_noise(bursts, [0.1, 0.2]).levels.round(2).tolist()
+    [[0.01, 0.04]]
     """
     asked = isinstance(measurement_noise, str) and measurement_noise == "estimate"
     if measurement_noise is None or asked or isinstance(measurement_noise, Noise):
@@ -161,7 +154,7 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     """Count the directions that stand out of noise of variance 1 and are not curvature."""
     dim, level = spectra.n_features, np.median(spectra.values, axis=0)
     before = np.arange(len(level))
-    edge = np.array([_largest_of_noise(dim - int(b), int(np.median(spectra.counts)) - 1) for b in before])
+    edge = np.array([largest_of_noise(dim - int(b), int(np.median(spectra.counts)) - 1) for b in before])
     hidden = level < ABOVE_NOISE * edge
     hidden[1:] |= spectra.growth.mean(axis=0)[1:] > 1 + CURVED_GROWTH / before[1:]
     k = int(np.argmax(hidden)) if hidden.any() else len(level)
@@ -180,89 +173,7 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     return k
 
 
-@cache
-def _largest_of_noise(dim: int, freedom: int) -> float:
-    """Compute the median of the largest eigenvalue of pure noise of variance 1."""
-    if dim * freedom > SIMULATED:  # Marchenko and Pastur
-        return float(np.square(1 + np.sqrt(dim / freedom)))
-    draws = np.random.RandomState(0).standard_normal((200, freedom, dim))
-    return float(np.median(np.square(np.linalg.svd(draws, compute_uv=False)[:, 0]))) / freedom
-
-
-# -- bursts taken while nothing was perturbed ---------------------------------------------------------------------
-
-
-def _from_static(static: Bursts, bursts: Bursts) -> Noise:
-    """Pool static bursts; where their noise differs from place to place, per sensor, follow it."""
-    if static.n_features != bursts.n_features:
-        raise BurstError(f"the static bursts have {static.n_features} features; the bursts have {bursts.n_features}.")
-    for name, other in zip(static.feature_names or (), bursts.feature_names or (), strict=False):
-        if name != other:
-            raise BurstError(f"the static bursts have {name!r} where the bursts have {other!r}; put columns in order.")
-    dim, freedom = static.n_features, float((static.counts - 1).sum())
-    if freedom < 10:
-        raise BurstError(
-            f"the static bursts have {freedom:.0f} degrees of freedom (points less bursts); at least 10 are needed to "
-            "measure the noise."
-        )
-    means, variances = np.empty((len(static), dim)), np.empty((len(static), dim))
-    scatter = np.zeros((dim, dim)) if freedom >= 5 * dim else None
-    for rows, block in static.blocks():
-        refuse_bad_values(static, rows, block)
-        means[rows] = block.mean(axis=1)
-        centred = block - means[rows, None]
-        variances[rows] = np.square(centred).sum(axis=1)
-        if scatter is not None:
-            scatter += np.einsum("bmd,bme->de", centred, centred)
-    level = variances.sum(axis=0) / freedom
-    noisy = level > FLOOR * FLOOR * inside_variance(bursts)  # the others have rounding errors only
-    base = np.where(noisy, level, 0) if scatter is None else np.where(np.outer(noisy, noisy), scatter / freedom, 0)
-    if not noisy.any():
-        return Noise(base[None])
-    behind = np.tile((static.counts - 1)[:, None], (1, dim)) * noisy.astype(np.float64)
-    ratios = np.where(noisy, variances / np.where(noisy, level, 1), 0)
-    size = _growth(means, ratios.sum(axis=1, keepdims=True), behind.sum(axis=1, keepdims=True))
-    ratios = ratios if size is None else ratios / size
-    return _placed(base, means, np.ones((1, 1)) if size is None else size, _growth(means, ratios, behind))
-
-
 # -- what lies off the tangents -----------------------------------------------------------------------------------
-
-
-@dataclass
-class _Sample:
-    """Some bursts as factors (b, r, D) whose rows have the scatter of the centred burst, by length."""
-
-    bursts: Bursts
-    rows: list[NDArray[np.int64]]
-    factors: list[Array]
-    freedoms: list[int]  # M − 1
-
-
-@dataclass
-class _Split:
-    """Noise covariance, and what the sample shows beside it: off-tangent squares and their degrees of freedom."""
-
-    noise: Array  # (D,) or (D, D)
-    squares: Array  # (n, D) of white residuals
-    freedom: Array  # (n, D) behind them
-    error: float  # relative error of a tangent's variance
-    correlation: float
-
-
-def _draw(bursts: Bursts) -> _Sample:
-    size = int(np.clip(NUMBERS // max(int(np.median(bursts.counts)) * bursts.n_features, 1), 20, BURSTS))
-    sample = bursts[sample_rows(len(bursts), size)]
-    out = _Sample(sample, [], [], [])
-    for rows, block in sample.blocks():
-        refuse_bad_values(sample, rows, block)
-        centred = block - block.mean(axis=1, keepdims=True)
-        if centred.shape[1] > centred.shape[2]:
-            centred = np.asarray(np.linalg.qr(centred, mode="r"))
-        out.rows.append(rows)
-        out.factors.append(centred)
-        out.freedoms.append(block.shape[1] - 1)
-    return out
 
 
 def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) -> tuple[Noise, int]:
@@ -277,25 +188,43 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
             + (f" with k = {intrinsic_dim} tangents" if given else "")
             + " leave nothing off the tangents. Pass the noise, or static bursts taken while nothing was perturbed."
         )
-    sample = _draw(bursts)
+    sample, means = draw(bursts), burst_means(bursts)
     floor = FLOOR * inside_variance(bursts)
     why = "what lies off the tangents is not noise that sensors have of their own"
     for full in (False, True):
         if full and dim > MOST_SENSORS:
             break
         for k in wanted:
-            split, noise = _follow(sample, k, floor, full=full)
-            if split.error > NOISE_ERROR:
-                amount = f"{split.error:.0%}" if split.error < 1 else "100% or more"
+            planes = _planes(sample, k, means)
+            split, noise = _follow(sample, k, floor, planes, means, full=full)
+            flat = planes is not None and split.tilt < PLANE_TILT and split.kept > PLANES_FLAT
+            error = split.error
+            if not flat:
+                if k < wanted[0] and (full or planes is None):
+                    continue  # noise explains a signal that is left out, unless a surface says that k is right
+                if planes is not None and error <= NOISE_ERROR:
+                    split, noise = _follow(sample, k, floor, None, means, full=full)
+                    error = split.error
+                if split.tilt > PLANE_TILT and error <= NOISE_ERROR:
+                    why = (
+                        "noise hides the tangents of the bursts, and the surface on which their means lie bends too "
+                        "much to tell them"
+                    )
+                    continue
+            if error > NOISE_ERROR:
+                amount = f"{error:.0%}" if error < 1 else "100% or more"
                 why = (
                     "the tangents hardly turn from burst to burst, so noise along them cannot be told from signal (an "
                     f"error of it could change their variance by {amount})"
                 )
                 continue
-            if not full and split.correlation > CORRELATED and dim <= MOST_SENSORS:
+            if split.correlation > CORRELATED and dim <= MOST_SENSORS:
                 continue  # noise that is correlated between sensors
-            found = _directions_above(bursts, None if given else max_dim, noise)
-            if found == k or (given and found > 0):
+            if flat and planes is not None:
+                above = _directions_along(sample, planes, noise, floor)
+            else:
+                above = _directions_above(bursts, None if given else max_dim, noise)
+            if above == k or (given and above > 0):
                 return noise, int(k)
             if given:
                 why = (
@@ -308,6 +237,15 @@ def _estimate(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | None) ->
     )
 
 
+def _planes(sample: Sample, k: int, means: Array) -> Planes | None:
+    """Find the planes of neighbouring means; None if they do not lie on a surface of k dimensions."""
+    near = near_planes(means, sample.chosen, k)
+    if near is None:
+        return None
+    planes = planes_of_means(means, near, k)
+    return planes if np.median(planes.rough) <= PLANE_ROUGH else None
+
+
 def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:
     """Count the directions that stand out of the noise; 0 if none do, or more than `max_dim`."""
     try:
@@ -316,136 +254,33 @@ def _directions_above(bursts: Bursts, max_dim: int | None, noise: Noise) -> int:
         return 0
 
 
-def _factor(sample: _Sample, k: int, floor: Array, *, full: bool) -> _Split:
-    """Estimate noise shared by all bursts, each with k tangents of its own, by EM."""
-    n, dim = len(sample.bursts), len(floor)
-    covariance = np.diag(floor / FLOOR)
-    weight = sum(len(rows) * (freedom - k) for rows, freedom in zip(sample.rows, sample.freedoms, strict=True))
-    squares, left = np.zeros((n, dim)), np.zeros((n, dim))
-    for _ in range(ROUNDS):
-        lower = np.linalg.cholesky(covariance) if full else np.diag(np.sqrt(np.diag(covariance)))
-        back = np.linalg.inv(lower)
-        white = np.zeros((dim, dim))
-        tangents: list[tuple[Array, Array]] = []
-        for rows, factor, freedom in zip(sample.rows, sample.factors, sample.freedoms, strict=True):
-            turned = factor @ back.T
-            _, singular, directions = np.linalg.svd(turned, full_matrices=False)
-            rest, leading = directions[:, k:] * singular[:, k:, None], directions[:, :k]
-            used = max(freedom - k, 1)
-            squares[rows] = np.square(rest).sum(axis=1)
-            left[rows] = used * (1 - np.square(leading).sum(axis=1))
-            white += np.einsum("brd,bre->de", rest, rest) + used * np.einsum("bkd,bke->de", leading, leading)
-            tangents.append((leading, singular[:, :k] / np.sqrt(freedom)))
-        white /= weight
-        step = white if full else np.diag(np.diag(white))
-        if not full:  # the same fixed point, reached sooner
-            ratio = squares.sum(axis=0) / np.maximum(left.sum(axis=0), 1e-3 * weight)
-            step = np.diag(ratio)
-        after = lower @ step @ lower.T
-        if full:  # no direction below the floor: bursts may not fill all of them
-            values, vectors = np.linalg.eigh(after / np.sqrt(np.outer(floor, floor)))
-            after = (vectors * np.maximum(values, 1)) @ vectors.T * np.sqrt(np.outer(floor, floor))
-        else:
-            after += np.diag(np.maximum(floor - np.diag(after), 0))
-        change = np.abs(np.diag(after) / np.diag(covariance) - 1).max()
-        covariance = (after + after.T) / 2
-        if change < SETTLED:
-            break
-    noise = covariance if full else np.diag(covariance)
-    silent = np.diag(covariance) < MAY_BE_CURVATURE * floor / FLOOR
-    noise = np.where(np.logical_or.outer(silent, silent) if full else silent, 0.0, noise)
-    error = _error(tangents, weight / max(n, 1), n, full=full, noisy=~silent)
-    noisy = white[~silent][:, ~silent]
-    size = np.sqrt(np.diag(noisy))
-    off = noisy / np.outer(size, size) - np.eye(len(noisy))
-    return _Split(noise, squares, left, error, float(np.abs(off).max(initial=0.0)))
+def _directions_along(sample: Sample, planes: Planes, noise: Noise, floor: Array) -> int:
+    """Count the directions along planes that stand out of the noise."""
+    k = planes.slopes.shape[1]
+    spectra = BurstSpectra.empty(sample.bursts.counts, k)
+    for rows, block in sample.bursts.blocks():
+        means = block.mean(axis=1)
+        white = noise.whitener(means, floor)
+        along = Planes(*(part[rows] for part in planes)).seen(white)[0]
+        spectra.add(rows, np.einsum("bmd,bkd->bmk", white.white(block - means[:, None]), along))
+    try:
+        return _k_above_noise(spectra, None)
+    except BurstError:
+        return 0
 
 
-def _error(
-    tangents: list[tuple[Array, Array]], freedom: float, n: int, *, full: bool, noisy: NDArray[np.bool_]
-) -> float:
-    """Compute the relative error of a tangent's variance that the error of the noise causes, for a typical burst."""
-    leading = np.concatenate([rows for rows, _ in tangents])
-    lengths = np.concatenate([lengths for _, lengths in tangents])
-    dim = leading.shape[2]
-    if not noisy.any() or dim > 10 * MOST_SENSORS:  # so many sensors say enough about each other
-        return 0.0
-    off = np.eye(dim) - np.einsum("bkd,bke->bde", leading, leading)
-    last = leading[:, -1]
-    if full:
-        a, b = np.triu_indices(dim)
-        pair = np.where(a == b, 1.0, np.sqrt(2.0))
-        # how P⊥ S P⊥ depends on S, over symmetric matrices in an orthonormal basis
-        rows = (off[:, a][:, :, a] * off[:, b][:, :, b] + off[:, a][:, :, b] * off[:, b][:, :, a]) / 2
-        information = np.einsum("nij,i,j->ij", rows, pair, pair) / len(rows)
-        along = last[:, a] * last[:, b] * pair
-    else:
-        information = np.square(off).mean(axis=0)
-        along = np.square(last)
-    values, vectors = np.linalg.eigh(information)
-    # Tangents also turn because they are estimated, which says nothing about the noise.
-    k, size, points = leading.shape[1], np.square(lengths[:, -1]), freedom + leading.shape[1]
-    if np.median(size) < ABOVE_NOISE * _largest_of_noise(dim - k + 1, int(points)):
-        return np.inf  # the signal was taken for noise, so that tangents are those of noise alone
-    tilt = np.minimum((dim - k) * size / (points * np.square(np.maximum(size - 1, 1e-3))), 1)
-    chance = float(np.square(np.median(tilt))) * (1 + 2 / (dim - k))
-    values = np.where(values > 2 * chance, values - chance, 0)
-    spread = np.square(along @ vectors) / np.maximum(values, 1e-12)
-    errors = np.sqrt(2 * spread.sum(axis=1) / (freedom * n))
-    share = np.minimum(np.square(last * noisy).sum(axis=1) / np.square(lengths[:, -1]), 0.9)
-    return float(np.median(errors * share / (1 - share)))
-
-
-def _follow(sample: _Sample, k: int, floor: Array, *, full: bool) -> tuple[_Split, Noise]:
+def _follow(sample: Sample, k: int, floor: Array, planes: Planes | None, means: Array, *, full: bool) -> _Found:
     """Estimate noise whose size, and then that of each sensor, may change from place to place."""
-    means = np.stack([burst.mean(axis=0) for burst in sample.bursts])
-    size = np.ones(len(means))  # of the noise of each burst, as a variance
-    even = sample
+    own = means[sample.chosen]
+    sizes = np.ones(len(own))  # of the noise of each burst, as a variance
     for _ in range(FOLLOWED):
-        split = _factor(even, k, floor, full=full)
+        split = split_off(sample.divided(sizes), k, floor, planes, full=full)
         noisy = (split.noise if split.noise.ndim == 1 else np.diag(split.noise)) > 0
-        squares, freedom = split.squares[:, noisy], split.freedom[:, noisy]
-        growth = _growth(means, squares.sum(axis=1, keepdims=True), freedom.sum(axis=1, keepdims=True))
-        if growth is None:
+        squares, freedom = (a[:, noisy].sum(axis=1, keepdims=True) for a in (split.squares, split.freedom))
+        if not uneven(own, squares, freedom).any():
             break
-        size *= growth[:, 0]
-        parts = zip(sample.rows, sample.factors, strict=True)
-        even = replace(sample, factors=[factor / np.sqrt(size[rows])[:, None, None] for rows, factor in parts])
-    sensors = _growth(means, split.squares, split.freedom)
-    return split, _placed(split.noise, means, size[:, None], sensors)
-
-
-def _growth(means: Array, squares: Array, freedom: Array) -> Array | None:
-    """Compute by how much noise grows from place to place, (n, c); None if its levels differ only by chance.
-
-    `squares` (n, c) are sums of squares in units of the noise, `freedom` (n, c) their degrees of freedom.
-    """
-    n = len(means)
-    typical = max(float(freedom.mean(axis=0).max()), 1e-12)
-    neighbors = int(np.ceil(NOISE_FREEDOM / typical))
-    if n < max(4 * neighbors, 20):
-        return None
-    unit = _unit(means)
-    near = cKDTree(means / unit).query(means / unit, neighbors)[1].reshape(n, neighbors)
-    behind = np.maximum(freedom[near].sum(axis=1), 1e-12)
-    local = squares[near].sum(axis=1) / behind
-    usual = np.average(local, weights=behind, axis=0)
-    local = np.divide(local, usual, out=np.ones_like(local), where=usual > 0)  # what is left out has none
-    # Neighbours agree with each other more than chance would have it; a little unevenness does no harm.
-    errors = np.sqrt(2 / behind)
-    uneven = np.sqrt(np.mean(np.square((local - 1) / errors), axis=0)) > UNEVEN_ERRORS
-    return np.where(uneven, np.maximum(local, 1e-3), 1.0) if uneven.any() else None
-
-
-def _placed(base: Array, means: Array, size: Array, sensors: Array | None) -> Noise:
-    """Let noise grow by the factors `size` (n, 1) of all sensors and `sensors` (n, D) of each."""
-    if np.all(size == 1) and sensors is None:
-        return Noise(base[None])
-    growth = size * np.ones_like(means) * (1 if sensors is None else sensors)
-    root = np.sqrt(growth)
-    return Noise(base * growth if base.ndim == 1 else root[:, :, None] * base * root[:, None], means, _unit(means))
-
-
-def _unit(means: Array) -> Array:
-    spread = means.std(axis=0)
-    return np.where(spread > 0, spread, 1.0)
+        sizes *= level_at(own, squares, freedom, own)[:, 0]
+    squares = split.squares * sizes[:, None] * noisy
+    places = means[sample_rows(len(means), PLACES)]
+    growth = growth_at(own, squares, split.freedom * noisy, places)
+    return split, Noise(split.noise[None]) if growth is None else placed(split.noise, growth, places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,16 @@ from pyloca.thresholds import (
     UNEVEN,
 )
 
-NUMBERS = 1 << 23  # kept for a comparison with neighbours (64 MB)
+__all__ = [
+    "BurstSpectra",
+    "burst_std_from_spectra",
+    "intrinsic_dim_from_spectra",
+    "largest_of_noise",
+    "noise_from_spectra",
+]
 
-__all__ = ["BurstSpectra", "burst_std_from_spectra", "intrinsic_dim_from_spectra", "noise_from_spectra"]
+NUMBERS = 1 << 23  # kept for a comparison with neighbours (64 MB)
+SIMULATED = 20_000  # numbers in a burst of noise up to which its eigenvalues are simulated
 
 
 @dataclass(frozen=True)
@@ -351,3 +359,22 @@ def noise_from_spectra(
         )
     usable = kept > 0
     return float(np.median(residual_traces[usable] / kept[usable])) / (n_features - k)
+
+
+@cache
+def largest_of_noise(dim: int, freedom: int) -> float:
+    """Compute the median of the largest eigenvalue of pure noise of variance 1.
+
+    Parameters
+    ----------
+    dim, freedom : int
+        D and M − 1.
+
+    Returns
+    -------
+    float
+    """
+    if dim * freedom > SIMULATED:  # Marchenko and Pastur
+        return float(np.square(1 + np.sqrt(dim / freedom)))
+    draws = np.random.RandomState(0).standard_normal((200, freedom, dim))
+    return float(np.median(np.square(np.linalg.svd(draws, compute_uv=False)[:, 0]))) / freedom
