@@ -168,7 +168,7 @@ NEIGHBORS_ALONG = _define("NEIGHBORS_ALONG", 0.5, "square of steps to neighbours
 NEAR = _define("NEAR", 4.0, "square of the steps to neighbours, in burst sizes, up to which their bends are quadratic")
 HIDDEN_TANGENT = _threshold(
     "HIDDEN_TANGENT",
-    3.0,
+    1.0,
     "the same as NEIGHBORS_ALONG for a direction beyond the k tangents",
     "large_bursts",
     note="where d > k and neighbours are near",
@@ -232,7 +232,7 @@ ALIKE = _threshold(
     "ALIKE", 0.6, "part of pairs in which neighbours are more alike than strangers", "unrelated", side="below"
 )
 CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
-MANY_CROSSED = _threshold("MANY_CROSSED", 0.005, "part of the near neighbours that cross", "crossing")
+MANY_CROSSED = _define("MANY_CROSSED", 0.005, "part of the near neighbours that cross, or a kink lies between them")
 THROUGH = _threshold(
     "THROUGH",
     0.5,

@@ -156,7 +156,7 @@ class Neighborhood:
         close = ~single[heads] & ~single[tails] & (length <= np.median(length))
         crossed = close & (self._cosines < CROSSED)
         share = crossed.sum() / max(close.sum(), 1)
-        if not (MANY_CROSSED.passed(share) and crossed.sum() >= FEWEST and THROUGH.passed(self._through(crossed))):
+        if not (share >= MANY_CROSSED and crossed.sum() >= FEWEST and THROUGH.passed(self._through(crossed))):
             return None
         where = np.unique(self.rows[np.r_[heads[crossed], tails[crossed]]])
         ends = self.rows[[heads[crossed][0], tails[crossed][0]]]
