@@ -6,6 +6,7 @@ One module per subject; each has `ROWS`.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from benchmarks.dirty import clean, columns, noise, perturbations, recordings, scale, spikes, spots, strays
@@ -20,7 +21,7 @@ ROWS: tuple[Row, ...] = tuple(row for subject in SUBJECTS for row in subject.ROW
 
 def run(seeds: list[int], only: str = "") -> bool:
     """Measure all rows, or those whose names contain one of the words in `only`, beside earlier ones in the file."""
-    words = [word.strip() for word in only.split(",") if word.strip()]
+    words = [word for word in re.split(r",(?! )", only) if word]  # names of rows have commas, with a space after them
     rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
     kept = RESULTS / "dirty.json"
     facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))["rows"] if only and kept.is_file() else {}
