@@ -145,11 +145,19 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
     if bursts is not None and bursts.perturbed_dim is not None:
         return None  # a regression averages noise, and its error is in the counts
     k = statistics.intrinsic_dim
+    spectra = None if bursts is None else BurstSpectra.of(bursts, RECHECKED)
+    if spectra is not None and statistics.noise is None and any(spectra.is_noise(j) for j in range(1, k)):
+        return Finding(
+            "noise",
+            f"bursts vary in k = {k} directions, but neighbouring bursts do not lie along all of them, as they do "
+            "along tangents: some are measurement noise, and coordinates hold it. Use measurement_noise='estimate', or "
+            "static bursts taken while nothing was perturbed, and fewer n_components. (If the places were chosen along "
+            "a curve and bursts are displaced across it, this is no fault.)",
+        )
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_used - k, 1)
     if not NOISY.passed(share):
         return None
-    if bursts is not None:
-        spectra = BurstSpectra.of(bursts, RECHECKED)
+    if bursts is not None and spectra is not None:
         if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
             return None  # curvature
         spanned = _spanned(spectra, k)

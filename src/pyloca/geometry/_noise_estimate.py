@@ -22,6 +22,7 @@ from pyloca.geometry._planes import Planes, near_planes, planes_of_means
 from pyloca.geometry._refusals import check_k, refuse_bad_values, refuse_short
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spectra import BurstSpectra, intrinsic_dim_from_spectra, largest_of_noise
+from pyloca.geometry._spikes import without_spikes
 from pyloca.thresholds import (
     ABOVE_NOISE,
     CORRELATED,
@@ -57,7 +58,7 @@ def noise_and_k(
         check_k(intrinsic_dim, bursts.n_used)
     noise: Noise | None
     if static is not None:
-        noise = from_static(Bursts(static), bursts, inside_variance(bursts))
+        noise = from_static(without_spikes(Bursts(static)), bursts, inside_variance(bursts))
     elif isinstance(measurement_noise, str) and measurement_noise == "estimate":
         return _estimate(bursts, intrinsic_dim, max_dim)
     else:
@@ -78,7 +79,8 @@ def _words(bursts: Bursts, max_dim: int | None) -> str:
     except BurstError:
         return ""
     loudest = noise.loudest(burst_means(bursts), 0.0)[:5]
-    loud = ", ".join(f"{bursts.feature_label(j)}: {noise.deviations[j]:.2g}" for j in loudest)
+    unit = np.ones(bursts.n_features) if bursts.scale is None else bursts.scale  # messages are in the units of the data
+    loud = ", ".join(f"{bursts.feature_label(j)}: {noise.deviations[j] * unit[j]:.2g}" for j in loudest)
     return (
         f"the bursts contain measurement noise (standard deviations {loud}) beside k = {k} tangents, and their "
         "spectrum does not tell one from the other. Pass measurement_noise='estimate', the noise as an array, or "
@@ -167,8 +169,9 @@ def _k_above_noise(spectra: BurstSpectra, max_dim: int | None) -> int:
     if max_dim is not None and k > max_dim:
         raise BurstError(
             f"the bursts span k = {k} directions that stand out of the noise, more than n_components = {max_dim} can "
-            f"hold (eigenvalues in units of the noise, median {level[: k + 1]}). Use n_components={k}; if the noise is "
-            "larger than was given, pass measurement_noise='estimate' or static bursts."
+            f"hold (eigenvalues in units of the noise, median {level[: k + 1]}). If the noise may be larger than was "
+            "given, or in other sensors, pass measurement_noise='estimate' or static bursts; if bursts were perturbed "
+            f"in {k} directions, use n_components={k}."
         )
     return k
 

@@ -20,10 +20,13 @@ from pyloca.thresholds import (
     CURVED_GROWTH,
     INDEPENDENT,
     INDEPENDENT_PART,
+    NEAR,
     NEIGHBORS_ALONG,
     NO_GAP,
     NOISE_DIRECTIONS,
     OFF_GAP,
+    STAYS,
+    STEP,
     UNEVEN,
 )
 
@@ -182,7 +185,22 @@ class BurstSpectra:
         if j >= self.unexplained.shape[1] or not np.median(self.unexplained[:, j]) > INDEPENDENT_PART:
             return False
         ratio, spacing = self.moves(j)
-        return bool(ratio > NEIGHBORS_ALONG and spacing > 2 / np.median(self.counts))
+        return bool(ratio > NEIGHBORS_ALONG and 2 / np.median(self.counts) < spacing < NEAR)
+
+    def is_noise(self, j: int) -> bool:
+        """Check whether direction `j` (from 0) is certainly no tangent: neighbours do not lie along it.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        bool
+            False where it is not known.
+        """
+        ratio, spacing = self.moves(j)
+        return bool(ratio < STAYS and spacing > 2 / np.median(self.counts))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -267,6 +285,8 @@ def intrinsic_dim_from_spectra(
             ends[np.argmax(ends)] = False
         if not ends.any():
             drops[: last - 1] = _without_tangents(spectra, drops[: last - 1])
+            # Places on a line do not tell either: there, bursts are not ten times as long as wide.
+            ends[: last - 1] = [drop > STEP and spectra.is_noise(j + 1) for j, drop in enumerate(drops[: last - 1])]
     if ends.any():
         return int(np.argmax(ends)) + 1
     even = rank > last and NO_GAP.passed(drops.max())
