@@ -57,7 +57,10 @@ def sensors(seed: int, n: int = 450, m: int = 50, dim: int = 6) -> Sensors:
 
 
 def fitted(X: Array, data: Any, seed: int, *, static: Any = None, **settings: Any) -> dict[str, Any]:
-    """Fit, and return stress, k and the names of the findings; a refusal has infinite stress."""
+    """Fit, and return stress, k and the names of the findings; a refusal has infinite stress.
+
+    A burst that is named as a stray, with a trust of 0, does not count: one of six spikes and two points, for instance.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrustWarning)
@@ -66,4 +69,6 @@ def fitted(X: Array, data: Any, seed: int, *, static: Any = None, **settings: An
     except BurstError as error:
         return {"stress": float("inf"), "k": 0, "findings": ["refused"], "refusal": str(error)}
     found = [finding.name for finding in model.diagnostics_.findings]
-    return {"stress": stress(X, model.embedding_), "k": model.intrinsic_dim_, "findings": found}
+    sound = np.delete(np.arange(len(X)), list(model.strays_))
+    value = stress(X[sound], model.embedding_[sound])
+    return {"stress": value, "k": model.intrinsic_dim_, "findings": found, "strays": len(model.strays_)}
