@@ -1,13 +1,15 @@
 """Measurement noise in every form that LOCA takes: the same coordinates, the same file, the same score."""
 
 import copy
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 from helpers import random_rotation
-from pyloca import LOCA, BurstStatistics, TrustWarning
+from pyloca import LOCA, BurstStatistics, TrustWarning, findings
+from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 
 N, M, D, SIGMA = 120, 40, 6, 0.02
@@ -166,3 +168,42 @@ def test_signal_that_cannot_be_told_from_noise_is_not_taken_for_it():
         with pytest.raises(BurstError, match=r"cannot be estimated|do not move towards"):  # or readings at rest
             fit(points, measurement_noise="estimate", intrinsic_dim=k)
     assert size(fit(points, measurement_noise=0.5 * SIGMA)) == pytest.approx(1, abs=0.06)
+
+
+# -- what a fresh eye found -----------------------------------------------------------------------------------------
+
+
+def rig(seed=0, n=200, m=30):
+    """Six sensors in units of their own, two of them noisy; noise in those units."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(size=(n, 1, 2)) + 0.02 * random.standard_normal((n, m, 2))
+    a, b = x[..., 0], x[..., 1]
+    sensors = [a + 0.2 * np.sin(3 * b), b, np.sin(2 * a), np.cos(2 * b) + a, a * b, np.sin(a + 2 * b)]
+    unit, noise = np.array([1e5, 3.0, 1.0, 10.0, 1.0, 5.0]), np.array([0.0, 0.06, 0.0, 0.3, 0.0, 0.0])
+    points = np.stack(sensors, axis=-1) * unit + noise * random.standard_normal((n, m, 6))
+    return Bursts(points, feature_names=list("abcdef")), noise, random
+
+
+def test_noise_in_a_refusal_is_in_the_units_of_the_data():
+    bursts, _, _ = rig()
+    with pytest.raises(BurstError, match="contain measurement noise") as refused:
+        LOCA(2).fit(bursts)
+    told = dict(re.findall(r"(\w): ([\d.e+-]+\d)", str(refused.value)))
+    assert float(told["b"]) == pytest.approx(0.06, rel=0.2) and float(told["d"]) == pytest.approx(0.3, rel=0.2)
+
+
+def test_noise_that_was_taken_for_tangents_is_told():
+    bursts, _, _ = rig()
+    statistics = BurstStatistics.from_bursts(bursts.scaled(bursts.to_array().std(axis=(0, 1))), 4)
+    found = findings.noise(statistics, bursts.scaled(bursts.to_array().std(axis=(0, 1))))
+    assert found.name == "noise" and "neighbouring bursts do not lie along" in found.message
+
+
+def test_spikes_in_static_bursts_are_set_aside():
+    bursts, noise, random = rig()
+    still = bursts[:20].to_array().mean(axis=1, keepdims=True) + noise * random.standard_normal((20, 30, 6))
+    spiked = still.copy()
+    spiked[random.uniform(size=still.shape[:2]) < 0.02] = 0.0
+    for static in (still, spiked):
+        statistics = BurstStatistics.from_bursts(bursts, 2, static=Bursts(static, feature_names=list("abcdef")))
+        np.testing.assert_allclose(statistics.instrument.deviations, noise, rtol=0.15, atol=1e-6)

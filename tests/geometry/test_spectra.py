@@ -237,3 +237,21 @@ def test_bootstrap_samples_see_each_neighbour_once():
     spectra = BurstSpectra.of(squeezed(30), 300)
     twice = spectra[np.repeat(np.arange(300), 2)]
     np.testing.assert_allclose(twice.moves(1), spectra.moves(1))
+
+
+def test_a_direction_along_which_no_neighbour_lies_is_noise():
+    for noise in (1e-3, 3e-3):
+        spectra = BurstSpectra.of(squeezed(np.inf, noise=noise), 300)
+        assert spectra.is_noise(1) and not spectra.is_tangent(1)
+    assert not BurstSpectra.of(squeezed(30), 300).is_noise(1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_noisy_sensor_among_many_does_not_make_all_of_them_tangents(seed):
+    """Where features are divided by their spread, a sensor that hardly varies is all noise."""
+    random = np.random.RandomState(seed)
+    t = random.uniform(size=(300, 1, 1)) + 0.01 * random.standard_normal((300, 40, 1))
+    points = np.sin(t * random.uniform(1, 3, size=30) + random.uniform(0, 6, size=30))
+    noise = 1e-4 * random.standard_normal(points.shape)
+    noise[..., 7] *= 20
+    assert BurstStatistics.from_bursts(points + noise).intrinsic_dim == 1
