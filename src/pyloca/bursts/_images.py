@@ -121,7 +121,7 @@ def _local_median(centres: Array, sizes: Array) -> Array:
     """Compute the median size of the nearest spots: perspective makes all spots of a corner smaller."""
     from sklearn.neighbors import NearestNeighbors
 
-    near = NearestNeighbors(n_neighbors=min(AROUND, len(sizes))).fit(centres).kneighbors(return_distance=False)
+    near = NearestNeighbors(n_neighbors=min(AROUND, len(sizes) - 1)).fit(centres).kneighbors(return_distance=False)
     return np.median(sizes[near], axis=1) if near.shape[1] else sizes
 
 

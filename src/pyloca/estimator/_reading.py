@@ -195,6 +195,8 @@ def read(
             raise BurstError("static bursts tell the noise of raw bursts; BurstStatistics were given.")
         return None, data.scaled(scale).without_noise(noise)  # which has refused what cannot be used
     bursts = data if scale is None else data.scaled(scale)
+    if static is not None and static.n_features != data.n_features:
+        raise BurstError(f"the static bursts have {static.n_features} features; the bursts have {data.n_features}.")
     still = static if static is None or scale is None else static.scaled(scale)
     options |= {"measurement_noise": noise, "static": still}
     return bursts, BurstStatistics.from_bursts(bursts, intrinsic_dim, **options)

@@ -112,7 +112,8 @@ def lossy(
         return Finding(
             "round_trip",
             f"{said}, neighbours alike. Only the decoder failed, it seems: encode and transform can still be right, "
-            "and decode cannot. Try more hidden units, or let the training end by itself (max_iter=None).",
+            "and decode cannot. Try more hidden units, or let the training end by itself (max_iter=None). But if the "
+            "data come from several days or files, a sensor may have shifted between them: fit one alone and compare.",
         )
     return Finding(
         "round_trip",
