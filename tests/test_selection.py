@@ -111,10 +111,11 @@ def test_k_does_not_depend_on_the_unit_of_a_sensor(factor):
 
 
 def test_confidence_falls_when_the_drop_is_not_clear():
+    """In the fifth direction, where neighbours are not asked."""
     random = np.random.RandomState(0)
-    stretch = np.stack([np.ones(200), np.exp(random.normal(np.log(50**-0.5), 0.5, 200))], axis=1)
-    places = random.uniform(size=(200, 1, 1)) ** [1, 2]  # on a curve: neighbours do not tell of the other direction
-    bursts = 0.01 * random.standard_normal((200, 200, 2)) * stretch[:, None] + places
+    stretch = np.ones((200, 5))
+    stretch[:, 4] = np.exp(random.normal(np.log(60**-0.5), 0.5, 200))
+    bursts = 0.01 * random.standard_normal((200, 200, 5)) * stretch[:, None] + random.uniform(size=(200, 1, 5))
     assert estimate_intrinsic_dim(bursts, random_state=0).confidence < 0.99
 
 
