@@ -165,7 +165,7 @@ COMPARED = _define("COMPARED", 4, "directions of a burst that are compared with 
 INDEPENDENT_PART = _define("INDEPENDENT_PART", 0.2, "part of a tangent that the curvature of others does not explain")
 # Tangents have 1.4 and more, noise 0.02.
 NEIGHBORS_ALONG = _define("NEIGHBORS_ALONG", 0.5, "square of steps to neighbours along a tangent, over the first one's")
-STAYS = _define("STAYS", 0.1, "the same, below which a direction is noise: noise has 0.02, beside curvature 0.07")
+STAYS = _define("STAYS", 0.1, "the same, below which a direction is noise")
 STEP = _define("STEP", 10.0, "drop of the spectrum to a direction that is noise because neighbours do not lie along it")
 NEAR = _define("NEAR", 4.0, "square of the steps to neighbours, in burst sizes, up to which their bends are quadratic")
 HIDDEN_TANGENT = _threshold(

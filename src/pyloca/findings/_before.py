@@ -103,7 +103,7 @@ def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | Non
     for j in (k, k + 1):  # with two curved directions the tangent may come after the first of them
         ratio, spacing = spectra.moves(j)
         # Farther than some burst sizes, bends of third order are larger than a short tangent.
-        if spacing > 2 / np.median(spectra.counts) and spacing < NEAR and HIDDEN_TANGENT.passed(ratio):
+        if spacing < NEAR and HIDDEN_TANGENT.passed(ratio):
             return Finding(
                 "large_bursts",
                 f"k = {k} tangents were found, but neighbouring bursts also lie apart in a direction that is hardly "

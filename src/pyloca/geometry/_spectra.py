@@ -162,13 +162,14 @@ class BurstSpectra:
         Returns
         -------
         ratio, spacing : float
-            NaN where it is not known.
+            NaN where it is not known: where neighbours are nearer than their means are certain, for instance.
         """
         if j >= self.unexplained.shape[1]:
             return np.nan, np.nan
         rows = np.unique(self.means, axis=0, return_index=True)[1]  # each burst once, also in a bootstrap sample
-        lengths = np.sqrt(self.values[rows])
-        return moves(self.means[rows], self.directions[rows], lengths, float(np.median(self.counts)), j)
+        lengths, points = np.sqrt(self.values[rows]), float(np.median(self.counts))
+        ratio, spacing = moves(self.means[rows], self.directions[rows], lengths, points, j)
+        return (ratio, spacing) if spacing > 2 / points else (np.nan, np.nan)
 
     def is_tangent(self, j: int) -> bool:
         """Check whether direction `j` (from 0) is certainly a tangent: no curvature, and neighbours lie along it.
@@ -185,7 +186,7 @@ class BurstSpectra:
         if j >= self.unexplained.shape[1] or not np.median(self.unexplained[:, j]) > INDEPENDENT_PART:
             return False
         ratio, spacing = self.moves(j)
-        return bool(ratio > NEIGHBORS_ALONG and 2 / np.median(self.counts) < spacing < NEAR)
+        return bool(ratio > NEIGHBORS_ALONG and spacing < NEAR)
 
     def is_noise(self, j: int) -> bool:
         """Check whether direction `j` (from 0) is certainly no tangent: neighbours do not lie along it.
@@ -199,8 +200,7 @@ class BurstSpectra:
         bool
             False where it is not known.
         """
-        ratio, spacing = self.moves(j)
-        return bool(ratio < STAYS and spacing > 2 / np.median(self.counts))
+        return bool(self.moves(j)[0] < STAYS)
 
     def __len__(self) -> int:
         return len(self.values)
