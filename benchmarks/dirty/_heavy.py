@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dirty._row import SIGMA
+from benchmarks.dirty._sensors import SIGMA
 from pyloca.paper.experiments._measurements import smooth_map
 
 __all__ = ["heavy_sets"]

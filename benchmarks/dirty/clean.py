@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dirty._row import SIGMA, Row, fitted, sensors
+from benchmarks.dirty._sensors import SIGMA, fitted, sensors
+from benchmarks.rows import Row
 from pyloca import LOCA, datasets
 from pyloca.bursts import Bursts
 from pyloca.estimator import prepare

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dirty._row import Row, Sensors, fitted, sensors
+from benchmarks.dirty._sensors import Sensors, fitted, sensors
+from benchmarks.rows import Row
 from pyloca import Bursts
 from pyloca.bursts import drop_missing
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dirty._row import SIGMA, Array, Row, Sensors, fitted, sensors
+from benchmarks.dirty._sensors import SIGMA, Array, Sensors, fitted, sensors
+from benchmarks.rows import Row
 
 STATIC = 60  # places at which static bursts are taken
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dirty._row import SIGMA, Array, Row, fitted
+from benchmarks.dirty._sensors import SIGMA, Array, fitted
+from benchmarks.rows import Row
 from pyloca import datasets
 from pyloca.bursts import Bursts, from_function, from_positions, sensor_array
 from pyloca.paper.experiments._measurements import smooth_map

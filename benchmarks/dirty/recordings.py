@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dirty._row import Array, Row
+from benchmarks.dirty._sensors import Array
+from benchmarks.rows import Row
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import from_time_series
 from pyloca.errors import BurstError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import unseen
-from benchmarks.dirty._row import Row
+from benchmarks.rows import Row
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.bursts import Bursts
 from pyloca.datasets import Dataset

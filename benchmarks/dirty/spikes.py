@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dirty._row import SIGMA, Array, Row, fitted, sensors
+from benchmarks.dirty._sensors import SIGMA, Array, fitted, sensors
+from benchmarks.rows import Row
 from pyloca import LOCA, Bursts, BurstStatistics, TrustWarning, datasets
 from pyloca.geometry import without_spikes
 from pyloca.metrics import stress

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from benchmarks.dirty._row import Row, fitted
+from benchmarks.dirty._sensors import fitted
+from benchmarks.rows import Row
 from pyloca import datasets
 from pyloca.alignment import align
 from pyloca.geometry import BurstStatistics

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.dirty._heavy import heavy_sets
-from benchmarks.dirty._row import SIGMA, Row, sensors
+from benchmarks.dirty._sensors import SIGMA, sensors
+from benchmarks.rows import Row
 from pyloca import LOCA, TrustWarning, datasets
 from pyloca.estimator import prepare
 from pyloca.metrics import stress

@@ -1,10 +1,9 @@
-"""A row of the table of dirty measurements, and the clean sets that are made dirty."""
+"""The clean sets that are made dirty, and one way to fit them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,27 +15,6 @@ from pyloca.paper.experiments._measurements import smooth_map
 
 Array = NDArray[np.float64]
 SIGMA = 0.01
-
-
-@dataclass(frozen=True)
-class Row:
-    """One kind of dirt.
-
-    Attributes
-    ----------
-    name : str
-    bar : float
-        Largest median of the figure; the worst seed may be 5 times as large.
-    what : str
-        The figure in words, such as "stress / clean".
-    measure : callable
-        Seed → facts: "value" (the figure), and whatever explains it: "stress", "clean", "k", "findings" (names).
-    """
-
-    name: str
-    bar: float
-    what: str
-    measure: Callable[[int], dict[str, Any]]
 
 
 class Sensors(NamedTuple):
