@@ -61,6 +61,17 @@ def shell_of_the_bursts_page():
             yield typed, lines
 
 
+def assert_same_rows(rows, expected):
+    """Equal cells, numbers to rounding: processors differ in the last digit of a matrix product."""
+    cells, told = ([cell for row in part for cell in row.split(",")] for part in (rows, expected))
+    assert len(rows) == len(expected) and len(cells) == len(told)
+    for cell, other in zip(cells, told, strict=True):
+        try:
+            assert float(cell) == pytest.approx(float(other), rel=1e-12)
+        except ValueError:
+            assert cell == other
+
+
 def test_the_shell_of_the_bursts_page_prints_this(tmp_path, monkeypatch):
     """Tables and `inspect`; fits depend on the machine in the last digits, and on its speed."""
     monkeypatch.chdir(tmp_path)
@@ -72,7 +83,7 @@ def test_the_shell_of_the_bursts_page_prints_this(tmp_path, monkeypatch):
         program, *arguments = typed.split()
         if program == "head" and arguments[1] in ("bursts.csv", "runs.csv"):
             with open(arguments[1], encoding="utf-8") as file:
-                assert file.read().splitlines()[: -int(arguments[0])] == lines  # head -3
+                assert_same_rows(file.read().splitlines()[: -int(arguments[0])], lines)  # head -3
         elif arguments[0] == "inspect":
             done = CliRunner().invoke(cli, arguments, prog_name="pyloca")
             printed = done.stdout.splitlines()

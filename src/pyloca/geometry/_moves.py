@@ -70,7 +70,9 @@ def moves(means: Array, directions: Array, lengths: Array, points: float, j: int
     near = cKDTree(means).query(means, count + 1)[1][:, 1:]
     tiny = np.finfo(float).tiny
     steps = np.einsum("nkd,nrd->nkr", means[near] - means[:, None], directions[:, : j + 1])
-    steps = steps / np.maximum(lengths[:, None, : j + 1], tiny)
+    # A direction of the size of rounding, as of a reading that is repeated, would have steps of any size.
+    rounding = 100 * np.finfo(float).eps * max(float(np.abs(means).max()), float(lengths.max()), tiny)
+    steps = steps / np.maximum(lengths[:, None, : j + 1], rounding)
     one, other = np.triu_indices(j)
     known = np.concatenate([steps[:, :, :j], steps[:, :, one] * steps[:, :, other]], axis=2)
     known = known / np.maximum(np.linalg.norm(known, axis=1, keepdims=True), tiny)
