@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_html", "_version", "metrics", "thresholds"},
+    {"errors", "_arguments", "_atomic", "_html", "_threads", "_version", "metrics", "thresholds"},
     {"plots"},
     {"bursts"},
     {"geometry", "datasets"},
@@ -36,7 +36,7 @@ FLOORS: list[set[str]] = [
     {"__main__"},
 ]
 LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
-SHARED = {"_arguments", "_atomic", "_html", "_version"}  # private to pyloca, not to one of its packages
+SHARED = {"_arguments", "_atomic", "_html", "_threads", "_version"}  # private to pyloca, not to one of its packages
 
 
 class Import(NamedTuple):

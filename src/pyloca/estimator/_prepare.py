@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._threads import one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.errors import BurstError
 from pyloca.estimator._reading import Data, as_source, choose_scale, read, with_burst_std
@@ -71,6 +72,7 @@ class Prepared:
         return self.source.ids
 
 
+@one_thread()
 def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     """Read bursts as ``model.fit`` does: the one way from data to statistics, for fits and for a look before them.
 
@@ -213,6 +215,7 @@ def left_out(ready: Prepared) -> tuple[tuple[str, ...], Array | float]:
     return (note,), np.where(np.isinf(scale), usual, 0.0)
 
 
+@one_thread()
 def refuse_unfit(model: Any, statistics: BurstStatistics) -> None:
     """Raise what ``model.fit`` refuses of statistics that could be computed.
 

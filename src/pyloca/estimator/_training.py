@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._threads import one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import Standardized, apply_rows, in_units
-from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, few_threads
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
 
 __all__ = ["train"]
 
@@ -42,7 +44,7 @@ def train(
     file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
     monitor = Monitor(model.callbacks, model.verbose, file)
     try:
-        with few_threads(problem):
+        with nullcontext() if problem.wants_threads else one_thread():
             solution = _solve(model.solver, problem, monitor, free_of_units=scale is not None)
     finally:
         monitor.close()
@@ -111,6 +113,7 @@ def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bo
     return replace(solution, encoder=encoder.moved(centre, 0.0).eval(), decoder=decoder.moved(0.0, centre).eval())
 
 
+@one_thread()
 def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) -> tuple[Diagnostics, TrustScale]:
     statistics = problem.statistics
     held_out = problem.validation if len(problem.validation) else np.arange(len(statistics))

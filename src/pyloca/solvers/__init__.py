@@ -8,7 +8,6 @@ from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._paper import solve_paper
 from pyloca.solvers._problem import Problem, Solution
 from pyloca.solvers._quasi_newton import LBFGS, Minimum, minimize
-from pyloca.solvers._threads import few_threads
 
 SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
 
@@ -21,7 +20,6 @@ __all__ = [
     "Problem",
     "Solution",
     "StopTraining",
-    "few_threads",
     "minimize",
     "solve_fast",
     "solve_paper",

@@ -20,6 +20,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.networks import PushforwardKernel
 from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
+from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
@@ -34,7 +35,6 @@ PATIENCE = 1  # checks without gain that end a stage
 STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then uses all
 FINISH_ITERATIONS = 100
 PROBES = 450  # bursts that shape the preconditioner
-CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
 
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
 Cotangents = Callable[[Tensor], Tensor]  # of the residuals whose Gauss–Newton matrix is wanted, at a network's output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from torch import nn
 from pyloca.bursts import Bursts
 from pyloca.geometry import BurstStatistics
 
-__all__ = ["Problem", "Solution"]
+__all__ = ["CHUNK", "Problem", "Solution"]
+
+CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
+# Threads wait for each other after every matrix product. On a busy machine one of them waits for a core, which takes
+# some milliseconds, so that a product should take more than that: this many multiplications take 20 ms or so.
+PAYS = 2e8
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,19 @@ class Problem:
     seed: int
     max_iter: int | None
     tol: float | None
+
+    @property
+    def wants_threads(self) -> bool:
+        """Whether matrix products of one evaluation are large enough for several threads.
+
+        Own networks may do anything, and keep the user's settings.
+        """
+        if self.encoder is not None or self.decoder is not None or self.device.type != "cpu":
+            return True
+        widths = [self.statistics.n_features, *self.hidden_layers, self.n_components]
+        largest = max(a * b for a, b in pairwise(widths))
+        points = (1 + self.statistics.intrinsic_dim) * min(len(self.train), CHUNK)
+        return float(largest) * points >= PAYS
 
     def facts(self) -> dict[str, Any]:
         """List what two runs must have in common for one to resume the other; `max_iter` may grow.

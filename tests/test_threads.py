@@ -1,13 +1,14 @@
 """No more threads than pay, and the user's settings as they were."""
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from pyloca import LOCA, datasets
-from pyloca.solvers import _threads
+from pyloca._threads import one_thread
+from pyloca.solvers import _problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # fits are cut short
 
@@ -45,26 +46,26 @@ def test_the_settings_come_back_after_an_error(three_threads, bursts):
 
 
 def test_large_matrices_have_the_users_threads(three_threads, bursts, monkeypatch):
-    monkeypatch.setattr(_threads, "PAYS", 1.0)
+    monkeypatch.setattr(_problem, "PAYS", 1.0)
     seen = []
     small_fit(bursts, callbacks=[lambda _: seen.append(torch.get_num_threads())])
     assert set(seen) == {3}
 
 
-@dataclasses.dataclass
-class Small:
-    encoder: None = None
-    decoder: None = None
-    device: torch.device = dataclasses.field(default_factory=lambda: torch.device("cpu"))
-
-
-def test_fits_beside_each_other_restore_what_was_before_the_first(three_threads, monkeypatch):
-    monkeypatch.setattr(_threads, "largest_product", lambda _: 0.0)
-
+def test_fits_beside_each_other_restore_what_was_before_the_first(three_threads):
     def job(_):
-        with _threads.few_threads(Small()):
+        with one_thread():
             return torch.get_num_threads()
 
-    with _threads.few_threads(Small()), ThreadPoolExecutor(4) as pool:
+    with one_thread(), ThreadPoolExecutor(4) as pool:
         assert set(pool.map(job, range(20))) == {1}
+    assert torch.get_num_threads() == 3
+
+
+def test_one_thread_inside_another_stays_one(three_threads):
+    with one_thread():
+        with one_thread():
+            pass
+        assert torch.get_num_threads() == 1
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
     assert torch.get_num_threads() == 3
