@@ -16,8 +16,8 @@ from pyloca.solvers._descent import Evaluation
 from pyloca.solvers._fast import _likelihood
 
 N, K, D, HIDDEN = 1800, 2, 2, (50, 50)
-THREADS = 2
-BAR = 3.0
+THREADS = 1  # as the solver has for matrices of this size
+BAR = 2.0
 
 
 def run(seeds: list[int]) -> bool:
@@ -28,7 +28,7 @@ def run(seeds: list[int]) -> bool:
     finally:
         torch.set_num_threads(before)
     print_table(
-        f"one evaluation with gradient, N = {N}, hidden {HIDDEN}, float64, {THREADS} threads",
+        f"one evaluation with gradient, N = {N}, hidden {HIDDEN}, float64, one thread",
         ("what", "value", "bar"),
         [
             ("evaluation, ms", 1e3 * whole, ""),
@@ -46,7 +46,8 @@ def _measure() -> tuple[float, float, float, float]:
     generator = torch.Generator().manual_seed(0)
     random = partial(torch.randn, dtype=torch.float64, generator=generator)
     kernel = make_kernel(MLP(D, HIDDEN, 2, skip=True).double())
-    evaluation = Evaluation(kernel, random(1 + K, N, D), partial(_likelihood, torch.ones(N, dtype=torch.float64)), 1e-6)
+    loss = partial(_likelihood, torch.ones(N, dtype=torch.float64), ())
+    evaluation = Evaluation(kernel, random(1 + K, N, D), loss, 1e-6)
     theta = kernel.theta.clone()
     sizes = [D, *HIDDEN, 2]
     rows = (1 + K) * N
@@ -69,7 +70,7 @@ def _measure() -> tuple[float, float, float, float]:
 
 
 def _time(function: Callable[[], object], repeats: int = 10) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(repeats):
         function()
-    return (time.perf_counter() - start) / repeats
+    return (time.process_time() - start) / repeats

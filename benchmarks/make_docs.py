@@ -90,25 +90,22 @@ def unseen_table() -> str:
 
 def speed_table() -> str:
     """What has been measured; a benchmark that has not been run is not in the table."""
-    lines = ["| what | measured | bar |", "|---|---|---|"]
+    lines = ["| what | median | worst | bar |", "|---|---|---|---|"]
     if exists("speed"):
         speed = load("speed")
-        fast = sorted(speed["fast_seconds"])[1]
-        lines += [
-            f"| mushroom: {speed['epochs']} epochs of the paper solver (the fewest that its rule allows, at "
-            f"{speed['epoch_seconds']:.2f} s) / fast fit ({fast:.1f} s) | {speed['ratio']:.0f} × | "
-            f"≥ {speed['ratio_bar']} × |",
-            f"| transform, points a second | {speed['transform_rate']:.1e} | ≥ {speed['transform_bar']:.0e} |",
-        ]
+        title = f'Processor seconds on one thread; "before" is commit {speed["before"]}, in the same run.'
+        lines = [title, "", *lines]
+        for what, median, worst, bar in speed["rows"]:
+            lines.append(f"| {what} | {median:.2g} | {'' if worst == '' else f'{worst:.2g}'} | {bar} |")
     if exists("evaluation"):
         facts = load("evaluation")
         name = "one likelihood evaluation with gradient / its matrix products"
-        lines.append(f"| {name} | {facts['ratio']:.1f} | ≤ {facts['bar']:g} |")
+        lines.append(f"| {name} | {facts['ratio']:.1f} | | <= {facts['bar']:g} |")
     if exists("growth"):
         growth = load("growth")
         lines += [
-            f"| growth of time beyond N = 10⁴ | N^{growth['exponent']:.2f} | ≤ N^{growth['exponent_bar']} |",
-            f"| peak memory at N = 10⁵ | {growth['rows'][2]['gb']:.2f} GB | ≤ {growth['memory_bar']:g} GB |",
+            f"| growth of time beyond N = 10⁴ | N^{growth['exponent']:.2f} | | <= N^{growth['exponent_bar']} |",
+            f"| peak memory at N = 10⁵ | {growth['rows'][2]['gb']:.2f} GB | | <= {growth['memory_bar']:g} GB |",
         ]
     return "\n".join(lines)
 
@@ -281,30 +278,57 @@ def sources_table() -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def dirty_table() -> str:
-    if not exists("dirty"):
+def rows_table(name: str, heading: str, words: str, *, every_seed: bool = False) -> str:
+    """A benchmark made of rows (`benchmarks.rows`); "" where it has not been run."""
+    if not exists(name):
         return ""
-    rows = load("dirty")["rows"]
+    rows = load(name)["rows"]
     seeds = sorted({(row["seed_list"][0], row["seed_list"][-1]) for row in rows.values()})
     measured = sorted({row["commit"] for row in rows.values()})
+    ranges = " or ".join(f"{first}-{last}" for first, last in seeds)
+    columns = ["data", "figure", "bar", "median", "worst seed", *["all seeds"] * every_seed, "holds", "findings"]
     lines = [
-        "## Measurements as they come",
+        f"## {heading}",
         "",
-        f"`python -m benchmarks dirty --seeds {' or '.join(f'{first}-{last}' for first, last in seeds)}` (commits "
-        f"{', '.join(measured)}): each beside the same bursts clean. What the information lost in noise costs alone is "
-        "the stress of clean bursts with so few points that they tell as much. The worst seed may be 5 × the bar.",
+        f"`python -m benchmarks {name} --seeds {ranges}` (commits {', '.join(measured)}): {words}",
         "",
-        "| what came | figure | bar | median | worst seed | holds | findings |",
-        "|---|---|---|---|---|---|---|",
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
     ]
-    for name, row in rows.items():
-        cells = [f"{row[key]:.2g}" for key in ("bar", "median", "worst")]
-        holds = "yes" if row["holds"] else "**no**"
-        lines.append(f"| {name} | {row['what']} | {' | '.join(cells)} | {holds} | {row['findings']} |")
-    slower = [run["slower"] for row in rows.values() for run in row["runs"] if "slower" in run]
-    if slower:
-        lines += ["", f"All looks before training make a clean fit slower by a factor of {max(slower):.2f} at most."]
+    for data, row in rows.items():
+        cells = [data, row["what"], *(f"{row[key]:.2g}" for key in ("bar", "median", "worst"))]
+        if every_seed:
+            cells.append(" ".join(f"{value:.2g}" for value in row["seeds"]))
+        lines.append(f"| {' | '.join([*cells, 'yes' if row['holds'] else '**no**', row['findings']])} |")
     return "\n".join(lines)
+
+
+def dirty_table() -> str:
+    lines = rows_table(
+        "dirty",
+        "Measurements as they come",
+        "each beside the same bursts clean. What the information lost in noise costs alone is the stress of clean "
+        "bursts with so few points that they tell as much. The worst seed may be 5 × the bar.",
+    )
+    slower = [run["slower"] for row in load("dirty")["rows"].values() for run in row["runs"] if "slower" in run]
+    if slower:
+        lines += f"\n\nAll looks before training make a clean fit slower by a factor of {max(slower):.2f} at most."
+    return lines
+
+
+def shapes_table() -> str:
+    return rows_table(
+        "shapes",
+        "Shapes",
+        "stress as a part of the latent variance unless the figure says otherwise. Rows that are judged case by case "
+        "(a small stress, or a true finding) hold when every seed is right.",
+        every_seed=True,
+    )
+
+
+def sizes_table() -> str:
+    words = "how stress and processor time change with the number of bursts, dimensions and features."
+    return rows_table("sizes", "Sizes", words, every_seed=True)
 
 
 def trust_tables() -> str:
@@ -390,7 +414,7 @@ def commits() -> str:
     """Which code was measured, table by table."""
     found: dict[str, list[str]] = {}
     for path in sorted(RESULTS.glob("*.json")):
-        if path.stem != "dirty":  # whose rows each name their own
+        if path.stem not in ("dirty", "shapes", "sizes"):  # whose rows each name their own
             found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
     return (
         "Measured at these commits: " + "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items()) + "."
@@ -449,6 +473,10 @@ every seed, and no fold.
 {sources_table()}
 
 {dirty_table()}
+
+{shapes_table()}
+
+{sizes_table()}
 
 ## Speed
 
