@@ -59,10 +59,11 @@ def finite_differences(kernel, stack, cotangent, step=1e-6):
 def module_order(kernel, flat):
     """A flat vector in the kernel's order → in the order of module.parameters()."""
     module = kernel.module
-    layers, skip = kernel._views(flat)
-    parts = [part for layer in layers for part in (layer[:, :-1].reshape(-1), layer[:, -1])]
-    if skip is not None:
-        parts.append(skip.reshape(-1))
+    parts = []
+    for rows, (n_in, _) in zip(kernel._views(flat), kernel._sizes, strict=True):
+        parts += [rows[:, :n_in].reshape(-1), rows[:, n_in]]
+    if module.skip is not None:
+        parts.append(rows[:, n_in + 1 :].reshape(-1))
     out = torch.cat(parts)
     assert out.numel() == sum(p.numel() for p in module.parameters())
     return out
@@ -305,12 +306,7 @@ def explicit_jacobian(kernel, stack):
 def neuron_blocks(kernel):
     """Positions in θ of the weights that enter each neuron, layer by layer; a skip enters the last layer's."""
     positions = torch.arange(len(kernel.theta)).double()
-    layers, skip = kernel._views(positions)
-    blocks = []
-    for i, layer in enumerate(layers):
-        last = skip is not None and i == len(layers) - 1
-        blocks.append((torch.cat([layer, skip], dim=1) if last else layer).long())  # (neurons, m)
-    return blocks
+    return [layer.long() for layer in kernel._views(positions)]  # (neurons, m) each
 
 
 @pytest.mark.parametrize("skip", [False, True])

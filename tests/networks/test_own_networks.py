@@ -115,9 +115,10 @@ def test_blocks_are_those_of_our_own_kernel(skip, k):
     stack, gradient = make_stack(k), random_like(ours.theta)
 
     def module_order(flat):
-        layers, skip = ours._views(flat)
-        parts = [part for layer in layers for part in (layer[:, :-1].reshape(-1), layer[:, -1])]
-        return torch.cat(parts if skip is None else [*parts, skip.reshape(-1)])
+        parts = []
+        for rows, (n_in, _) in zip(ours._views(flat), ours._sizes, strict=True):
+            parts += [rows[:, :n_in].reshape(-1), rows[:, n_in]]
+        return torch.cat([*parts, rows[:, n_in + 1 :].reshape(-1)] if skip else parts)
 
     expected = ours.preconditioner(stack, residual_rows, RIDGE)(gradient)
     found = general.preconditioner(stack, residual_rows, RIDGE)(module_order(gradient))

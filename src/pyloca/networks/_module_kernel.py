@@ -180,7 +180,7 @@ class ModuleKernel:
             out = torch.empty_like(gradient)
             for index, block in blocks:
                 part = gradient[index]
-                out[index] = block * part if block.dim() == 2 else torch.bmm(block, part[:, :, None])[:, :, 0]
+                out[index] = block * part if block.dim() == 2 else torch.bmm(part[:, None], block)[:, 0]
             return out
 
         return apply

@@ -17,7 +17,7 @@ from pyloca.errors import ModelFileError
 
 __all__ = ["CheckpointFile", "State"]
 
-FORMAT, VERSION = "pyloca-checkpoint", 3
+FORMAT, VERSION = "pyloca-checkpoint", 4
 EVERY = 5.0  # seconds between two writes; states in between are written when the fit is interrupted
 SAME = 1e-9  # relative difference up to which two settings are equal, such as an estimated σ
 DATA = "data"  # the fact that is a digest of the data
