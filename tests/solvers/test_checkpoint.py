@@ -118,8 +118,8 @@ def test_a_resumed_fit_is_as_good(stage, tmp_path):
 
 @pytest.mark.slow
 def test_a_large_set_is_resumed_too(monkeypatch, tmp_path):
-    """Stages on a subset, then a finish on all."""
-    monkeypatch.setattr("pyloca.solvers._descent.STAGED_BURSTS", 100)
+    """Stages on a few bursts, then on all."""
+    monkeypatch.setattr("pyloca.solvers._descent.FIRST_BURSTS", 50)
     X, bursts = planar_bursts(200, 30)
     _, resumed = fit_twice(tmp_path / "c", bursts, interrupt("whiten", 0))
     assert stress(X, resumed.embedding_) < 1e-4
@@ -179,9 +179,9 @@ def test_a_fit_that_max_iter_ended_goes_on_with_more(tmp_path):
     _, bursts = planar_bursts(100, 30)
     options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
     with pytest.warns(TrustWarning, match="decoder is not trained"):
-        short = LOCA(2, max_iter=260, **options).fit(bursts, checkpoint=tmp_path / "c")
+        short = LOCA(2, max_iter=220, **options).fit(bursts, checkpoint=tmp_path / "c")
     more = LOCA(2, **options).fit(bursts, checkpoint=tmp_path / "c")
-    assert (short.n_iter_, short.converged_, more.converged_) == (260, False, True)
+    assert (short.n_iter_, short.converged_, more.converged_) == (220, False, True)
     assert more.history_[: len(short.history_)] == short.history_
 
 

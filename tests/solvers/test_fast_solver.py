@@ -340,22 +340,27 @@ def test_an_error_in_a_callback_is_the_users():
 
 
 @pytest.mark.slow
-def test_many_bursts_are_staged_on_a_subset_and_finished_on_all(monkeypatch):
-    monkeypatch.setattr(_descent, "STAGED_BURSTS", 60)
+def test_stages_begin_on_a_few_bursts_and_end_on_all(monkeypatch):
+    monkeypatch.setattr(_descent, "FIRST_BURSTS", 15)
     X, bursts = planar_bursts(150, 30)
-    seen = set()
+    seen = []
     evaluate = _descent.Evaluation.__call__
 
     def spy(self, theta):
-        seen.add(self.n)
+        seen.append(self.n)
         return evaluate(self, theta)
 
     monkeypatch.setattr(_descent.Evaluation, "__call__", spy)
-    model = tiny_loca(max_iter=None).fit(bursts)
-    assert {60, 135} <= seen
+    at = {}  # history index → bursts in use
+    model = tiny_loca(max_iter=None, callbacks=[lambda record: at.update({record["iteration"]: seen[-1]})]).fit(bursts)
+    assert list(dict.fromkeys(seen)) == [15, 60, 135]
     assert stress(X, model.embedding_) < 5e-3
-    finish = losses(model, "whiten")[-_descent.FINISH_ITERATIONS // _descent.SEGMENT :]
+    whiten = [record for record in model.history_ if record["stage"] == "whiten"]
+    finish = [record["validation_loss"] for record in whiten if at[record["iteration"]] == 135]
     assert whitening_score(model, BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(min(finish), rel=1e-9)
+    # the same prior counts for less the more bursts there are
+    decays = {at[record["iteration"]]: record["decay"] / record["validation_loss"] for record in reversed(whiten)}
+    assert decays[60] < decays[15] / 2
 
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):
@@ -375,7 +380,7 @@ def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
         return {record["decay"] for record in model.history_ if record["stage"] == "whiten"}
 
     assert len(decays(False)) == 2
-    assert len(decays(True)) == 3
+    assert len(decays(True)) == len(_fast.DECAYS)
 
 
 # -- the fast solver: what must not matter ----------------------------------------------------------------------

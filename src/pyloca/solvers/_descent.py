@@ -31,9 +31,11 @@ FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
 SEGMENT = 50  # iterations between two checks on the held-out bursts
 TAIL = 25  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
-PATIENCE = 1  # checks without gain that end a stage
-STAGED_BURSTS = 4000  # stages run on at most this many bursts; a last one then uses all
-FINISH_ITERATIONS = 100
+# Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle.
+PATIENCE, LAST_PATIENCE = 1, 2
+FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
+WIDEN = 4
+GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
@@ -59,8 +61,19 @@ class Task:
     cotangents: Cotangents
     score: Callable[[Tensor], Score]  # of the network's output on the held-out bursts
     iterations: int
-    ratios: tuple[float, ...]
+    ratios: tuple[float, ...]  # weight decays as multiples of the held-out score, high to low
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
+    # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
+    # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
+    residuals: int = 0
+
+    def ratio(self, rung: int, n: int) -> float:
+        """Return the decay on n bursts as a multiple of the held-out score."""
+        return self.ratios[rung] / (n * self.residuals or 1)
+
+    def gain(self, n: int) -> float:
+        """Return the gain below which n bursts are idle: a fixed number of parameters' worth when there are many."""
+        return self.idle_gain * min(1.0, GAIN_RESIDUALS / (n * self.residuals or 1))
 
 
 @dataclass
@@ -70,12 +83,12 @@ class Progress(State):
     stage: str = ""  # the task's name; "" before the first
     iteration: int = 0  # over all tasks
     last: int = 0  # iteration at which the task ends
-    subset: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))  # rows that stages run on
+    subset: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))  # rows in use
     theta: Tensor = field(default_factory=partial(torch.empty, 0))
     best_theta: Tensor = field(default_factory=partial(torch.empty, 0))
     best_score: float = np.inf
-    best_decay: float = 0.0
-    decay_index: int = 0  # which of the task's decays is in use
+    best_rung: int = 0
+    rung: int = 0  # which of the task's decays is in use
     score_before: float = np.inf  # the best score when this decay began
 
 
@@ -96,8 +109,16 @@ class Descent:
         self.monitor, self.state, self.budget = monitor, state, budget
         self.random, self.generator = random, generator
 
-    def fit(self, name: str, kernel: PushforwardKernel, stack: Tensor, loss: Loss, cotangents: Cotangents) -> None:
-        """Fit by least squares to start with: at a fixed decay to find the loss, then at one proportional to it."""
+    def fit(
+        self,
+        name: str,
+        kernel: PushforwardKernel,
+        stack: Tensor,
+        loss: Loss,
+        cotangents: Cotangents,
+        ratio: float = FIT_DECAY_RATIO,
+    ) -> None:
+        """Fit by least squares to start with: at a fixed decay to find the loss, then at `ratio` times the loss."""
         decay, theta = FIT_DECAY, kernel.theta.clone()
         for _ in range(2):
             optimizer = LBFGS(Evaluation(kernel, stack, loss, decay), theta)
@@ -111,20 +132,55 @@ class Descent:
                     raise StopTraining
                 if not going:
                     break
-            decay = FIT_DECAY_RATIO * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
+            decay = ratio * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
     def descend(self, task: Task, *, resumed: bool = False) -> None:
-        """Lower the weight decay stage by stage while the held-out score improves; leave the best weights in place.
+        """Lower the weight decay rung by rung while the held-out score improves; leave the best weights in place.
 
-        Starts from the network's weights, or from the state if it was read from a checkpoint of this task.
+        This is done on a few bursts first. Their best weights and decay are where four times as many begin, and so on
+        until all are used. Starts from the network's weights, or from the state if it was read from a checkpoint of
+        this task.
         """
         if not resumed:
             self._begin(task)
+        self._lower(task)
+        while len(self.state.subset) < task.train.shape[1]:
+            self._widen(task)
+            self._lower(task)
+        task.kernel.load(self.state.best_theta)
+
+    def _begin(self, task: Task) -> None:
+        at = self.state
+        at.stage, at.last = task.name, at.iteration + task.iterations
+        at.subset = self.subset(task.train.shape[1])
+        at.theta = at.best_theta = task.kernel.theta.clone()
+        at.best_score = at.score_before = np.inf
+        at.best_rung = at.rung = 0
+
+    def _widen(self, task: Task) -> None:
+        """Go on with more bursts, from the best weights and decay so far. More bursts are better, whatever the score."""
         at, n = self.state, task.train.shape[1]
-        staged = task.train[:, at.subset].contiguous() if len(at.subset) < n else task.train
-        loss = task.loss(at.subset)
-        while at.decay_index < len(task.ratios):
-            ratio, stage_best, decay = task.ratios[at.decay_index], np.inf, np.inf
+        rest = np.setdiff1d(np.arange(n), at.subset.numpy())
+        size = WIDEN * len(at.subset)
+        more = rest if 2 * size > n else self.random.permutation(rest)[: size - len(at.subset)]
+        at.subset = torch.from_numpy(np.sort(np.concatenate([at.subset.numpy(), more])))
+        at.last = at.iteration + task.iterations
+        at.theta, at.rung = at.best_theta, at.best_rung
+        at.best_score = at.score_before = np.inf
+
+    def subset(self, n: int) -> Tensor:
+        """Choose the rows of n that stages begin with."""
+        rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
+        return torch.from_numpy(rows)
+
+    def _lower(self, task: Task) -> None:
+        """Lower the decay rung by rung on the bursts in use."""
+        at, n = self.state, len(self.state.subset)
+        staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
+        loss, gain = task.loss(at.subset), task.gain(n)
+        patience = PATIENCE if n < task.train.shape[1] else LAST_PATIENCE
+        while at.rung < len(task.ratios):
+            ratio, stage_best, decay = task.ratio(at.rung, n), np.inf, np.inf
             score = self._score(task, at.theta)
             optimizer, idle = None, 0
             while at.iteration < at.last:
@@ -135,44 +191,15 @@ class Descent:
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
-                    at.best_score, at.best_theta, at.best_decay = score.value, candidate, decay
+                    at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
                 self._record(task, optimizer, score.value, decay, at.best_theta, partial(replace, at))
-                idle = 0 if score.value < (1 - task.idle_gain) * stage_best else idle + 1
+                idle = 0 if score.value < (1 - gain) * stage_best else idle + 1
                 stage_best = min(score.value, stage_best)
-                if not going or idle == PATIENCE:
+                if not going or idle == patience:
                     break
-            if not (score.many_lost or at.best_score < (1 - task.idle_gain) * at.score_before):
+            if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
                 break
-            at.theta, at.score_before, at.decay_index = at.best_theta, at.best_score, at.decay_index + 1
-        task.kernel.load(self._finish(task, at.best_theta, at.best_decay) if len(at.subset) < n else at.best_theta)
-
-    def _begin(self, task: Task) -> None:
-        at = self.state
-        at.stage, at.last = task.name, at.iteration + task.iterations
-        at.subset = self.subset(task.train.shape[1])
-        at.theta = at.best_theta = task.kernel.theta.clone()
-        at.best_score = at.score_before = np.inf
-        at.best_decay, at.decay_index = 0.0, 0
-
-    def subset(self, n: int) -> Tensor:
-        """Choose the rows of n that stages run on."""
-        rows = np.arange(n) if n <= STAGED_BURSTS else np.sort(self.random.permutation(n)[:STAGED_BURSTS])
-        return torch.from_numpy(rows)
-
-    def _finish(self, task: Task, theta: Tensor, decay: float) -> Tensor:
-        """Run a last stage on all bursts, from the best weights of the subset."""
-        loss = task.loss(torch.arange(task.train.shape[1]))
-        optimizer = LBFGS(Evaluation(task.kernel, task.train, loss, decay), theta)
-        best_score, best_theta = np.inf, theta
-        for _ in range(FINISH_ITERATIONS // SEGMENT):
-            going = self._segment(task, optimizer, task.train, decay)
-            candidate, score = self._candidate(task, optimizer.theta)
-            if score.value < best_score:
-                best_score, best_theta = score.value, candidate
-            self._record(task, optimizer, score.value, decay, best_theta)
-            if not going:
-                break
-        return best_theta
+            at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
         self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)

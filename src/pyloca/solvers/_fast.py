@@ -50,9 +50,9 @@ __all__ = ["FastState", "solve_fast"]
 WHITEN, DECODE = "whiten", "decode"  # the stages in which a checkpoint is written
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving forever
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
-# Weight decay as a multiple of the held-out loss: it vanishes by itself on noise-free data and stays at the sampling
-# floor of noisy data. Lowered stage by stage while that helps.
-DECAY_RATIOS = (3e-2, 3e-4, 3e-6)
+# Weight decay c · (held-out loss) / (number of residuals).
+DECAYS = (30.0, 1.0, 0.03, 0.001)
+FIT_STRENGTH = 100.0
 DECODER_DECAY_RATIOS = (3e-2,)  # the means have no noise to be told from signal, so nothing would stop a descent
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
@@ -214,9 +214,11 @@ class _FastSolver:
         targets = np.concatenate([start.positions[None] / state.out_scale, start.frames.transpose(1, 0, 2)])
         if self.problem.n_components > self.trained.intrinsic_dim:
             state.anchors = self._anchors(start.rows, targets[0])
-        aligned = self.data.train[:, torch.as_tensor(start.rows)].contiguous()
-        loss = partial(_squares, self._tensor(targets), None)
-        self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs)
+        some = self.descent.subset(len(start.rows))
+        aligned = self.data.train[:, torch.as_tensor(start.rows)[some]].contiguous()
+        loss = partial(_squares, self._tensor(targets[:, some.numpy()]), None)
+        ratio = FIT_STRENGTH / aligned[..., 0].numel() / targets.shape[2]
+        self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs, ratio)
 
     def _anchors(self, rows: NDArray[np.int64], positions: NDArray[np.float64]) -> Tensor:
         """Return the weight and the aligned position of each training burst, (n, 1 + d); 0 where it has none."""
@@ -295,8 +297,9 @@ class _FastSolver:
             cotangents=cotangents,
             score=score,
             iterations=WHITEN_ITERATIONS,
-            ratios=DECAY_RATIOS,
+            ratios=DECAYS,
             idle_gain=self.tol,
+            residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
         )
 
     # -- decode -------------------------------------------------------------------------------------------------
