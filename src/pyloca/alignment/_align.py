@@ -56,7 +56,7 @@ def align(
     max_bursts: int = MAX_BURSTS,
     random_state: int | np.random.RandomState | None = None,
     method: str | None = None,
-    denser: int = 1,
+    denser: float = 1,
 ) -> Alignment:
     """Place the bursts so that positions are isometric to the latent space, up to their curvature and noise.
 
@@ -77,7 +77,7 @@ def align(
         "synchronize" (the default for d = k, and only possible then): rotations from the connection Laplacian,
         positions from a Poisson equation. "geodesic" (the default for d > k): landmark multidimensional scaling of
         geodesic distances. Both are refined by alternating local and global steps.
-    denser : int, default=1
+    denser : float, default=1
         Factor on the default number of neighbours.
 
     Returns
