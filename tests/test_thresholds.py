@@ -78,6 +78,8 @@ NOT_VERDICTS |= {
     "PLACES",
     "PER_SENSOR",
 }
+# geometry/_sheets.py: how neighbours are looked up
+NOT_VERDICTS |= {"BRUTE", "CANDIDATES", "AVERAGED"}
 
 
 def sources():

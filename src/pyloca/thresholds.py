@@ -210,6 +210,11 @@ DROWNED = _threshold(
 # -- neighbours -------------------------------------------------------------------------------------------------------
 
 BRIDGE = _define("BRIDGE", 10.0, "times the reach of either end that an edge of the neighbour graph may be long")
+OFF_SHEET = _define("OFF_SHEET", 16.0, "times its length that a step off the tangents costs which no bend explains")
+SHORT_EDGE = _define("SHORT_EDGE", 3.0, "times that reach for edges that are used even where they join no pieces")
+JOINTS = _define("JOINTS", 3.0, "times the cheapest edge between two pieces that others between them may cost")
+GAP_EDGES = _define("GAP_EDGES", 3, "edges over a gap in a curve, from each of its sides")
+EXPLAINED_EDGE = _define("EXPLAINED_EDGE", 2.0, "times its length that such an edge may cost, so that a bend explains it")
 REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
 # Uniform and Gaussian samples of curves, surfaces and volumes leave no burst farther from all others than 1.6 reaches;
 # heavy tails and sparse places beside dense ones 5, but along the surface.
@@ -227,7 +232,7 @@ TOO_WIDE = _define("TOO_WIDE", 3.0, "times the widest gap among the others that 
 TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
 PILED = _define("PILED", 0.1, "part of a clipped burst's points, and at least two, at one reading, the end of a range")
 STEPPED = _define("STEPPED", 0.5, "part of a burst's other readings that differ, at most, in a sensor with steps")
-CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 20, "neighbours on a curve (on a surface 4 k + 2)")
+CURVE_NEIGHBORS = _define("CURVE_NEIGHBORS", 10, "neighbours on a curve (on a surface 4 k + 2)")
 STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or all bursts are alike")
 LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")
 ALIKE = _threshold(

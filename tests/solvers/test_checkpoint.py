@@ -1,5 +1,6 @@
 """An interrupted fit goes on where it was: in Python by an exception, from the shell by real signals."""
 
+import itertools
 import json
 import os
 import signal
@@ -167,7 +168,7 @@ def test_a_second_start_is_resumed_with_what_the_first_left(better, monkeypatch,
 
 @pytest.mark.slow
 def test_a_folded_alignment_is_still_known_after_an_interruption(monkeypatch, tmp_path):
-    fractions = iter([1.0, 0.0])
+    fractions = itertools.chain([1.0], itertools.repeat(0.0))
     monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))
     _, resumed = fit_twice(tmp_path / "c", planar_bursts(100, 30)[1], interrupt("whiten", 0))
     assert resumed.diagnostics_.restarts == ("folded",)

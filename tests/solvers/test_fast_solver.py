@@ -1,5 +1,6 @@
 """The fast solver: a whole fit, what it can be given, when it stops, what must not matter."""
 
+import itertools
 import copy
 
 import numpy as np
@@ -305,7 +306,7 @@ def test_a_callback_stops_the_training(stage):
 
 
 def test_a_callback_may_stop_at_a_restart_before_anything_is_trained(monkeypatch):
-    fractions = iter([1.0, 0.0])
+    fractions = itertools.chain([1.0], itertools.repeat(0.0))
     monkeypatch.setattr(_fast, "overlapping", lambda *given: next(fractions))
     model = short_fit(
         tiny_loca(callbacks=[lambda record: record["stage"] == "restart: folded"]), planar_bursts(60, 30)[1]

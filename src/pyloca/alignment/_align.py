@@ -15,7 +15,7 @@ from pyloca.alignment._synchronization import synchronize
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, connected_graph
 
-__all__ = ["Alignment", "align"]
+__all__ = ["MAX_BURSTS", "Alignment", "align", "strain_beyond_sampling"]
 
 MAX_BURSTS = 4000
 MIN_BURSTS = 8  # fewer have no shape
@@ -56,7 +56,7 @@ def align(
     max_bursts: int = MAX_BURSTS,
     random_state: int | np.random.RandomState | None = None,
     method: str | None = None,
-    denser: int = 1,
+    denser: float = 1,
 ) -> Alignment:
     """Place the bursts so that positions are isometric to the latent space, up to their curvature and noise.
 
@@ -77,7 +77,7 @@ def align(
         "synchronize" (the default for d = k, and only possible then): rotations from the connection Laplacian,
         positions from a Poisson equation. "geodesic" (the default for d > k): landmark multidimensional scaling of
         geodesic distances. Both are refined by alternating local and global steps.
-    denser : int, default=1
+    denser : float, default=1
         Factor on the default number of neighbours.
 
     Returns
@@ -143,3 +143,21 @@ def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     _, _, rows = np.linalg.svd(positions - positions.mean(axis=0), full_matrices=False)
     skew = (np.power(positions @ rows.T, 3)).sum(axis=0)
     return rows.T * np.where(skew < 0, -1.0, 1.0)
+
+
+def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) -> float:
+    """Compute the median relative mismatch of the aligned edges, less what sampling explains.
+
+    Parameters
+    ----------
+    alignment : Alignment
+    statistics : BurstStatistics
+        Of the bursts that were aligned.
+
+    Returns
+    -------
+    float
+        √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
+    """
+    sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.effective_counts)) - 1)
+    return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

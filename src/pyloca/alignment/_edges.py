@@ -101,7 +101,7 @@ def see_edges(statistics: BurstStatistics, graph: BurstGraph, burst_std: float) 
     ]
     # A step of length l is wrong by curvature as l² and by sampling noise as l: short edges know more. The median keeps
     # the weights free of units and bounded for bursts that nearly coincide.
-    squared = np.square(graph.lengths)
+    squared = np.square(graph.costs)
     apart = squared[squared > 0]
     if not len(apart):
         raise BurstError(

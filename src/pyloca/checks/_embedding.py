@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from pyloca.checks._whitening import Whitening
-from pyloca.geometry import BurstStatistics, JointMahalanobis, sample_rows
+from pyloca.geometry import BurstStatistics, SheetDistance, sample_rows
 from pyloca.thresholds import (
     COLLAPSED,
     FEWEST,
@@ -82,7 +82,7 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
     probe = sample_rows(len(embedding), FOLD_PROBE)
     n_neighbors = min(FOLD_NEIGHBORS, len(embedding) - 1)
     distance, near = (a[:, 1:] for a in cKDTree(embedding).query(embedding, n_neighbors + 1))
-    squared = JointMahalanobis(statistics).squared(probe)
+    squared = SheetDistance(statistics).squared(probe)
     apart = burst_std * np.sqrt(np.take_along_axis(squared, near[probe], axis=1))
     # The sampling error of short bursts enters the Mahalanobis distance; the distance to true neighbours has it too.
     truly_near = np.sort(squared, axis=1)[:, 1 : n_neighbors + 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.alignment import Alignment
+from pyloca.alignment import strain_beyond_sampling
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
@@ -200,21 +200,3 @@ def _spanned(spectra: BurstSpectra, k: int) -> int:
         return intrinsic_dim_from_spectra(spectra, spectra.n_features)
     except BurstError:
         return k
-
-
-def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) -> float:
-    """Compute the median relative mismatch of the aligned edges, less what sampling explains.
-
-    Parameters
-    ----------
-    alignment : Alignment
-    statistics : BurstStatistics
-        Of the bursts that were aligned.
-
-    Returns
-    -------
-    float
-        √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
-    """
-    sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.effective_counts)) - 1)
-    return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

@@ -8,6 +8,7 @@ from pyloca.geometry._noise_estimate import given_noise
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
+from pyloca.geometry._sheets import SheetDistance
 from pyloca.geometry._spectra import (
     BurstSpectra,
     burst_std_from_spectra,
@@ -26,6 +27,7 @@ __all__ = [
     "JointMahalanobis",
     "Noise",
     "Regression",
+    "SheetDistance",
     "SpikeRule",
     "as_noise",
     "burst_means",

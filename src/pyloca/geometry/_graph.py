@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from pyloca.errors import BurstError
+from pyloca.geometry._sheets import SheetDistance, nearest
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.thresholds import BRIDGE, CURVE_NEIGHBORS, REACH
+from pyloca.thresholds import (
+    BRIDGE,
+    CURVE_NEIGHBORS,
+    EXPLAINED_EDGE,
+    GAP_EDGES,
+    JOINTS,
+    OFF_SHEET,
+    REACH,
+    SHORT_EDGE,
+)
 
 __all__ = [
     "BurstGraph",
@@ -22,9 +32,6 @@ __all__ = [
     "refuse_pieces",
     "relative_lengths",
 ]
-
-# Entries of one slab of the N × N distance matrix that are held at a time: 2 MB in float64 stay in the cache.
-SLAB = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class BurstGraph:
         Edge e joins burst ``heads[e]`` to burst ``tails[e]``.
     lengths : (E,) array
         Joint Mahalanobis distance between the two, in units of σ.
+    costs : (E,) array, optional
+        The same with steps off the tangents that no bend explains charged more; None: the lengths.
 
     Examples
     --------
@@ -54,6 +63,21 @@ class BurstGraph:
     heads: NDArray[np.int64]
     tails: NDArray[np.int64]
     lengths: NDArray[np.float64]
+    costs: NDArray[np.float64] = None  # type: ignore[assignment]  # filled in below
+
+    def __post_init__(self) -> None:
+        """Take the lengths for costs if none were given."""
+        if self.costs is None:
+            object.__setattr__(self, "costs", self.lengths)
+
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """Return heads, tails, lengths and costs.
+
+        Returns
+        -------
+        tuple of four (E,) arrays
+        """
+        return self.heads, self.tails, self.lengths, self.costs
 
     def adjacency(self) -> sp.csr_matrix:
         """Return the lengths as a sparse matrix.
@@ -180,10 +204,10 @@ class JointMahalanobis:
 
 
 def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGraph:
-    """Join each burst to its nearest neighbours under `JointMahalanobis`.
+    """Join each burst to its nearest neighbours on its own sheet.
 
-    Brute force in slabs: exact for any shape of the bursts, where a Euclidean tree would miss neighbours along a
-    direction that the measurement stretches.
+    Nearest is meant by `SheetDistance`: as by `JointMahalanobis`, but a step off the tangents that no bend explains
+    costs more. Up to 2000 bursts are all compared with all; more are looked up in a tree.
 
     Parameters
     ----------
@@ -206,40 +230,34 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
     """
     n = len(statistics)
     n_neighbors = min(n_neighbors, n - 1)
-    size = max(1, SLAB // n)
-    metric = JointMahalanobis(statistics)
-    pairs = []
-    for start in range(0, n, size):
-        rows = np.arange(start, min(start + size, n))
-        squared = metric.squared(rows)
-        squared[np.arange(len(rows)), rows] = np.inf
-        near = np.argpartition(squared, n_neighbors - 1, axis=1)[:, :n_neighbors]  # (b, n_neighbors)
-        length = np.sqrt(np.take_along_axis(squared, near, axis=1))
-        i = np.repeat(rows, n_neighbors)
-        pairs.append((np.minimum(i, near.ravel()), np.maximum(i, near.ravel()), length.ravel()))
-    heads, tails, lengths = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    metric = SheetDistance(statistics)
+    near, squared = nearest(metric, n_neighbors)
+    i = np.repeat(np.arange(n), n_neighbors)
+    heads, tails = np.minimum(i, near.ravel()), np.maximum(i, near.ravel())
     _, first = np.unique(heads * n + tails, return_index=True)
-    return BurstGraph(n, heads[first], tails[first], lengths[first])
+    heads, tails = heads[first], tails[first]
+    lengths = SheetDistance(statistics, off=1.0).between(heads, tails)
+    return BurstGraph(n, heads, tails, np.sqrt(lengths), np.sqrt(squared.ravel()[first]))
 
 
 def connected_graph(
     statistics: BurstStatistics,
     n_neighbors: int | None = None,
     *,
-    denser: int = 1,
+    denser: float = 1,
 ) -> BurstGraph:
     """Build a neighbour graph in one piece, with more neighbours where the default leaves gaps.
 
-    A few neighbours per burst may not cross every gap that random sampling leaves, so their number is doubled up to
-    twice. An edge may be at most 10 times as long as the distance from either of its ends to its tenth neighbour;
+    A few neighbours per burst may not cross every gap that random sampling leaves, so pieces are joined by edges to
+    farther neighbours, up to four times as many. An edge may be at most 10 times as long as the distance from either of its ends to its tenth neighbour;
     bursts that only longer edges would join count as separate pieces.
 
     Parameters
     ----------
     statistics : BurstStatistics
     n_neighbors : int, optional
-        Neighbours per burst, used as given. None: 4 k + 2 (20 on a curve) times `denser`, and more if needed.
-    denser : int, default=1
+        Neighbours per burst, used as given. None: 4 k + 2 (10 on a curve) times `denser`, and more if needed.
+    denser : float, default=1
         Factor on the default number of neighbours.
 
     Returns
@@ -259,14 +277,68 @@ def connected_graph(
     100
     """
     k = statistics.intrinsic_dim
-    start = n_neighbors or denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)
-    for n in (start, 2 * start, 4 * start) if n_neighbors is None else (start,):
-        graph = _without_bridges(mahalanobis_graph(statistics, n))
-        adjacency = graph.adjacency()
-        if connected_components(adjacency, directed=False, return_labels=False) == 1:
+    start = n_neighbors or max(3, round(denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)))
+    dense = mahalanobis_graph(statistics, start)
+    graph = _without_bridges(dense, SHORT_EDGE)
+    if k == 1 and n_neighbors is None:
+        graph = _closed(graph, statistics)
+    for n in (start,) if n_neighbors is not None else (start, 2 * start, 4 * start):
+        n_pieces, piece = connected_components(graph.adjacency(), directed=False)
+        if n_pieces == 1:
             return graph
-    refuse_pieces(adjacency, statistics.ids)
+        dense = dense if n == start else mahalanobis_graph(statistics, n)
+        graph = _joined(graph, _without_bridges(dense, BRIDGE), piece)
+    refuse_pieces(graph.adjacency(), statistics.ids)
     return graph
+
+
+def _joined(graph: BurstGraph, denser: BurstGraph, piece: NDArray[np.int64]) -> BurstGraph:
+    """Add the cheapest edges of a denser graph between each two pieces of a graph.
+
+    Only these: elsewhere more neighbours would only be farther ones, on another turn of a coil before long.
+    """
+    ends = np.sort(piece[np.stack([denser.heads, denser.tails])], axis=0)
+    pair = ends[0] * (piece.max() + 1) + ends[1]
+    cheapest = np.full((piece.max() + 1) ** 2, np.inf)
+    np.minimum.at(cheapest, pair, denser.costs)
+    add = (ends[0] != ends[1]) & (denser.costs <= JOINTS * cheapest[pair])
+    parts = zip(graph.parts(), denser.parts(), strict=True)
+    return BurstGraph(graph.n_nodes, *(np.concatenate([one, other[add]]) for one, other in parts))
+
+
+def _closed(graph: BurstGraph, statistics: BurstStatistics) -> BurstGraph:
+    """Add edges over gaps of a curve, from bursts that have neighbours on one side only to the nearest on the other.
+
+    The end of a curve has none near enough. But where random sampling has left a gap in a ring, all neighbours may lie
+    on this side of it, and without its edges the ring would be open.
+    """
+    step = statistics.means[graph.tails] - statistics.means[graph.heads]
+    basis = statistics.frames()[0][:, 0]
+    ends, signs = np.r_[graph.heads, graph.tails], np.ones(2 * len(step))
+    for half, end in ((slice(None, len(step)), graph.heads), (slice(len(step), None), graph.tails)):
+        signs[half] = np.sign(np.einsum("ed,ed->e", basis[end], step))
+    signs[len(step) :] *= -1
+    ahead, behind = (np.bincount(ends[signs * side > 0], minlength=graph.n_nodes) for side in (1, -1))
+    lonely = np.flatnonzero((ahead == 0) | (behind == 0))
+    if not len(lonely):
+        return graph
+    reach = relative_lengths(BurstGraph(graph.n_nodes, graph.heads, graph.tails, graph.costs))[1]
+    costs, lengths = (np.sqrt(SheetDistance(statistics, off=off).squared(lonely)) for off in (OFF_SHEET, 1.0))  # (b, N)
+    along = basis[lonely] @ statistics.means.T - np.einsum("bd,bd->b", basis[lonely], statistics.means[lonely])[:, None]
+    missing = np.where(ahead[lonely] == 0, 1, -1)
+    far = (along * missing[:, None] <= 0) | (costs > SHORT_EDGE * np.minimum(reach[lonely][:, None], reach))
+    far |= costs > EXPLAINED_EDGE * lengths
+    row, tails = np.nonzero(~far)
+    order = np.lexsort((costs[row, tails], row))
+    row, tails = row[order], tails[order]
+    first = np.arange(len(row)) - np.searchsorted(row, row) < GAP_EDGES
+    row, tails = row[first], tails[first]
+    heads = lonely[row]
+    low, high = np.minimum(heads, tails), np.maximum(heads, tails)
+    _, once = np.unique(low * graph.n_nodes + high, return_index=True)
+    added = low[once], high[once], lengths[row, tails][once], costs[row, tails][once]
+    parts = zip(graph.parts(), added, strict=True)
+    return BurstGraph(graph.n_nodes, *(np.concatenate(pair) for pair in parts))
 
 
 def refuse_pieces(adjacency: sp.csr_matrix, ids: NDArray[Any] | None = None, what: str = "bursts") -> None:
@@ -339,6 +411,7 @@ def relative_lengths(graph: BurstGraph) -> tuple[NDArray[np.float64], NDArray[np
     return graph.lengths / np.maximum(lesser, np.finfo(float).tiny), reach
 
 
-def _without_bridges(graph: BurstGraph) -> BurstGraph:
-    keep = relative_lengths(graph)[0] <= BRIDGE
-    return BurstGraph(graph.n_nodes, graph.heads[keep], graph.tails[keep], graph.lengths[keep])
+def _without_bridges(graph: BurstGraph, longest: float) -> BurstGraph:
+    # by costs, so that a step to another sheet is a bridge sooner
+    keep = relative_lengths(BurstGraph(graph.n_nodes, graph.heads, graph.tails, graph.costs))[0] <= longest
+    return BurstGraph(graph.n_nodes, *(part[keep] for part in graph.parts()))

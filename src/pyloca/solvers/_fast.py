@@ -22,8 +22,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyloca.alignment import Alignment, align
+from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling
 from pyloca.checks import Whitening, embedding_fault, overlapping
+from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import (
     MLP,
@@ -43,7 +44,7 @@ from pyloca.objectives import (
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
-from pyloca.thresholds import MANY_APART
+from pyloca.thresholds import CURED, MANY_APART, STRAINED
 
 __all__ = ["FastState", "solve_fast"]
 
@@ -66,8 +67,17 @@ TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the decoder's loss
 # weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
 ANCHOR = 3.0
 EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
-# Alignments to start from. The next one is tried when this one, or its result, is folded.
-STARTS: tuple[dict[str, Any], ...] = ({}, {"denser": 2}, {"method": "geodesic"})
+# Alignments to start from. When the first one, or its result, is folded, the others are made, the least folded first.
+# Where bends are hardly sampled, fewer neighbours do not reach across them; where frames are turned over at a bend,
+# geodesics know the way; and more bursts, if there are more, sample bends better.
+STARTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"denser": 0.6},
+    {"denser": 2},
+    {"method": "geodesic"},
+    {"max_bursts": 4 * MAX_BURSTS},
+)
+SPARSER = 1  # the one of them that may relieve strain
 
 
 def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
@@ -94,7 +104,7 @@ def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
 class FastState(Progress):
     """All that a run of the fast solver needs to resume: the network in training, and what came before it."""
 
-    alignments: int = 0  # how many of STARTS have been tried
+    alignments: int = 0  # how many starts have been used
     restarts: tuple[str, ...] = ()  # what was wrong with each start that was abandoned
     out_scale: float = 1.0  # the unit of the encoder in training
     anchors: Tensor = field(default_factory=partial(torch.empty, 0))  # (n, 1 + d), see `_start`; empty when d = k
@@ -177,27 +187,58 @@ class _FastSolver:
     # -- start --------------------------------------------------------------------------------------------------
 
     def _starts(self) -> Iterator[tuple[Alignment, str]]:
-        """Yield alignments that do not overlap themselves, and what was wrong with those skipped before the first.
+        """Yield alignments that do not overlap themselves, and what was wrong with the first if another comes before it.
 
-        When all of them do, yield the first one after all: then the data are at fault.
+        When all of them do, yield the best one after all: then the data are at fault. A run that was interrupted goes
+        on where it was: alignments are the same each time they are made.
         """
-        first, used = None, self.state.stage == WHITEN
-        for options in STARTS[self.state.alignments :]:
-            start = align(
-                self.trained,
-                self.problem.n_components,
-                burst_std=self.problem.burst_std,
-                random_state=self.random,
-                **options,
-            )
-            self.state.alignments += 1
-            if MANY_APART.passed(overlapping(start.positions, self.trained[start.rows], self.problem.burst_std)):
-                first = start if first is None else first
-                continue
-            yield start, "" if used or first is None else "folded"
-            used = True
-        if first is not None and not used:
-            yield first, ""
+        state = self.state
+        if state.alignments >= len(STARTS):
+            return
+        first = self._aligned(STARTS[0])
+        good = first is not None and not MANY_APART.passed(first[0])
+        if good and first is not None and state.alignments == 0:
+            state.alignments = 1
+            yield self._less_strained(first[1]), ""
+        tried = [] if good or first is None else [first]
+        tried += [one for options in STARTS[1:] if (one := self._aligned(options)) is not None]
+        tried.sort(key=lambda one: one[0])
+        sound = [start for apart, start in tried if not MANY_APART.passed(apart)]
+        if not sound and not good:
+            sound = [tried[0][1] if tried else self._align({})]  # the latter says which pieces there are
+        for start in sound[max(state.alignments - good, 0) :]:
+            fresh = state.alignments == 0
+            state.alignments += 1
+            yield start, "folded" if fresh and (first is None or start is not first[1]) else ""
+        state.alignments = len(STARTS)
+
+    def _aligned(self, options: dict[str, Any]) -> tuple[float, Alignment] | None:
+        """Align and tell which part of the bursts overlaps; None if that is no other start, or leaves pieces."""
+        n, curved = len(self.trained), self.problem.n_components > self.trained.intrinsic_dim
+        if (curved and "method" in options) or n <= MAX_BURSTS < options.get("max_bursts", 0):
+            return None
+        try:
+            start = self._align(options)
+        except BurstError:
+            if options or n > MAX_BURSTS:  # a part of the bursts may fall into pieces where all do not
+                return None
+            raise
+        return overlapping(start.positions, self.trained[start.rows], self.problem.burst_std), start
+
+    def _align(self, options: dict[str, Any]) -> Alignment:
+        problem = self.problem
+        return align(
+            self.trained, problem.n_components, burst_std=problem.burst_std, random_state=problem.seed, **options
+        )
+
+    def _less_strained(self, start: Alignment) -> Alignment:
+        """Return a sparser alignment instead, if edges mismatch, and far less in that one."""
+        if not STRAINED.passed(strain_beyond_sampling(start, self.trained[start.rows])) or len(STARTS) == 1:
+            return start
+        other = self._aligned(STARTS[SPARSER])
+        if other is None or MANY_APART.passed(other[0]) or not CURED.passed(other[1].strain / start.strain):
+            return start
+        return other[1]
 
     def _start(self, start: Alignment, fault: str) -> None:
         """Fit a new encoder to an alignment; `fault` is why the one before was abandoned, "" if there was none."""
