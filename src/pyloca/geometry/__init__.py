@@ -5,6 +5,7 @@ from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._noise_estimate import given_noise
+from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
@@ -25,6 +26,7 @@ __all__ = [
     "ColumnLook",
     "JointMahalanobis",
     "Noise",
+    "Reduction",
     "Regression",
     "SpikeRule",
     "as_noise",
@@ -32,6 +34,7 @@ __all__ = [
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_reduction",
     "find_spikes",
     "find_strays",
     "given_noise",

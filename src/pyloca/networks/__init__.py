@@ -6,7 +6,7 @@ from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_wi
 from pyloca.networks._pushforward import pushforward
 from pyloca.networks._rows import apply_rows, jacobian_rows
 from pyloca.networks._skip import WithSkip
-from pyloca.networks._standardized import Standardized, in_units
+from pyloca.networks._standardized import Standardized, in_units, widened_decoder, widened_encoder
 from pyloca.networks._start import start_like_ours
 
 __all__ = [
@@ -25,4 +25,6 @@ __all__ = [
     "pushforward",
     "start_like_ours",
     "weights_without_blocks",
+    "widened_decoder",
+    "widened_encoder",
 ]
