@@ -3,7 +3,7 @@
 from pyloca.networks._kernel import MLPKernel, PushforwardKernel, initialize
 from pyloca.networks._mlp import ACTIVATIONS, MLP
 from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_without_blocks
-from pyloca.networks._pushforward import pushforward
+from pyloca.networks._pushforward import pushed_rows, pushforward
 from pyloca.networks._rows import apply_rows, jacobian_rows
 from pyloca.networks._skip import WithSkip
 from pyloca.networks._standardized import Standardized, in_units, widened_decoder, widened_encoder
@@ -22,6 +22,7 @@ __all__ = [
     "initialize",
     "jacobian_rows",
     "make_kernel",
+    "pushed_rows",
     "pushforward",
     "start_like_ours",
     "weights_without_blocks",
