@@ -7,7 +7,7 @@ from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._noise_estimate import given_noise
 from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
-from pyloca.geometry._sample import sample_rows
+from pyloca.geometry._sample import nearest_rows, sample_rows
 from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._spectra import (
     BurstSpectra,
@@ -41,6 +41,7 @@ __all__ = [
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
+    "nearest_rows",
     "noise_from_spectra",
     "refuse_pieces",
     "regress",
