@@ -165,7 +165,9 @@ def widened_encoder(encoder: Standardized, centre: NDArray[np.float64], basis: N
             new.bias.copy_(old.bias)
         if inside.skip is not None and wide.skip is not None:
             wide.skip.weight.copy_(inside.skip.weight @ turn.T)
-    ends = [buffer.cpu().numpy() for buffer in (encoder.in_shift, encoder.in_scale, encoder.out_shift, encoder.out_scale)]
+    ends = [
+        buffer.cpu().numpy() for buffer in (encoder.in_shift, encoder.in_scale, encoder.out_shift, encoder.out_scale)
+    ]
     return Standardized(wide, centre + basis @ ends[0], *ends[1:]).eval()
 
 
@@ -201,7 +203,9 @@ def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: N
         wide.tail.bias.zero_()
         if inside.skip is not None and wide.skip is not None:
             wide.skip.weight.copy_(turn @ inside.skip.weight)
-    ends = [buffer.cpu().numpy() for buffer in (decoder.in_shift, decoder.in_scale, decoder.out_shift, decoder.out_scale)]
+    ends = [
+        buffer.cpu().numpy() for buffer in (decoder.in_shift, decoder.in_scale, decoder.out_shift, decoder.out_scale)
+    ]
     return Standardized(wide, *ends[:2], centre + basis @ ends[2], ends[3]).eval()
 
 

@@ -27,12 +27,14 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 WIDTHS = (128, 384, 1024)  # units, more only while that helps
-ROUGHNESS = (1.0, 2.5, 6.0, 15.0)  # size of the inner weights, for inputs of unit size
-TANGENT_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0)
-RIDGES = 10.0 ** np.arange(-11.0, 0.0)  # λ, as a part of the largest eigenvalue of the features' Gram matrix
+ROUGHNESS = (1.0, 2.0, 4.0, 8.0, 16.0)  # size of the inner weights, for inputs of unit size
+TANGENT_WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1)  # w
+RIDGES = 10.0 ** np.arange(-14.0, 0.0)  # λ, as a part of the largest eigenvalue of the features' Gram matrix
 WORTH = 0.9  # more units must bring the error below this part
 EXACT = 1e-3  # error, as a part of the data's size, at which more units are not tried
-AS_GOOD = 1.05  # of solutions whose error is at most so many times the least, the one with the smallest weights is taken
+AS_GOOD = (
+    1.05  # of solutions whose error is at most so many times the least, the one with the smallest weights is taken
+)
 JITTER = 0.1  # distance at which units bend from a random burst
 FEW_JUDGES = 30  # held-out bursts; with fewer, training bursts take turns
 FOLDS = 4
@@ -121,7 +123,9 @@ class FeatureDecoder:
         Candidate
         """
         found: list[Candidate] = []
-        roughness, weights, before = ROUGHNESS, TANGENT_WEIGHTS, np.inf
+        roughness: tuple[float, ...] = ROUGHNESS
+        weights: tuple[float, ...] = TANGENT_WEIGHTS
+        before = np.inf
         for width in WIDTHS:
             of_width: list[Candidate] = []
             for size in roughness:
@@ -133,11 +137,12 @@ class FeatureDecoder:
             if not EXACT * self._size < best < WORTH * before:
                 break
             before = best
-            # more units are costly: only what came near the best with fewer of them
+            # More units are costly: only what came near the best with fewer of them is tried. With more of them,
+            # tangents tell less that values do not, and their error from bends inside a burst counts more.
             least = {size: min(c.error for c in of_width if c.roughness == size) for size in roughness}
-            roughness = tuple(size for size in sorted(least, key=lambda size: least[size])[:2])
-            by_weight = {w: min(c.error for c in of_width if c.tangent_weight == w) for w in weights}
-            weights = tuple(sorted(by_weight, key=lambda w: by_weight[w])[: len(weights) // 2])
+            roughness = tuple(sorted(least, key=lambda size: least[size])[:2])
+            weight = min(of_width).tangent_weight
+            weights = tuple(w for w in TANGENT_WEIGHTS if w <= weight)[-2:]
         limit = AS_GOOD * min(found).error
         width = min(c.width for c in found if c.error <= limit)
         return min((c for c in found if c.error <= limit and c.width == width), key=lambda c: c.size)
@@ -157,8 +162,8 @@ class FeatureDecoder:
         inner = self._inner.layer(choice.width, choice.roughness)
         n = self.inputs.shape[1]
         gram, moment = (part[0] + choice.tangent_weight * part[1] for part in self._normal(inner, np.arange(n)))
-        gram[np.diag_indices_from(gram)] += choice.ridge * n
-        outer = np.linalg.solve(gram, moment)  # (p + d + 1, D)
+        eigen, axes = np.linalg.eigh(gram)
+        outer = axes @ (axes.T @ moment / (np.maximum(eigen, 0) + choice.ridge * n)[:, None])  # (p + d + 1, D)
         d, width = self.inputs.shape[2], choice.width
         with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
             network = MLP(d, (width,), outer.shape[1], self.activation, skip=True).double()
@@ -193,9 +198,7 @@ class FeatureDecoder:
                     sizes[i, j], ridges[i, j] = np.linalg.norm(outer), ridge / len(fitted)
             judged += len(points)
         return [
-            Candidate(
-                float(errors[i, j] / judged), float(sizes[i, j]), width, roughness, weight, float(ridges[i, j])
-            )
+            Candidate(float(errors[i, j] / judged), float(sizes[i, j]), width, roughness, weight, float(ridges[i, j]))
             for i, weight in enumerate(weights)
             for j in range(len(RIDGES))
         ]
