@@ -268,13 +268,17 @@ def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
         network = network.network if isinstance(network, WithSkip) else network
         return {"kind": "module", "class": type(network).__name__, "standardized": scaled, "skip": skip}
     layers = [(layer.in_features, layer.out_features) for layer in network.linear_layers()]
+    tail: bool | int = network.tail is not None
+    sizes = [layers[0][0], *(size for _, size in layers)]
+    if network.tail is not None and network.tail.out_features != sizes[-1]:
+        tail, sizes[-1] = sizes[-1], network.tail.out_features  # the width before the last layer
     return {
         "kind": "mlp",
         "standardized": scaled,
-        "sizes": [layers[0][0], *(size for _, size in layers)],
+        "sizes": sizes,
         "activation": network.activation,
         "skip": network.skip is not None,
-        "linear_tail": network.tail is not None,
+        "linear_tail": tail,
         "dtype": str(network.linear_layers()[0].weight.dtype).removeprefix("torch."),
     }
 

@@ -11,7 +11,7 @@ from scipy.stats import chi2, wishart
 from torch import Tensor, nn
 
 from pyloca.geometry import BurstStatistics
-from pyloca.networks import pushforward
+from pyloca.networks import pushed_rows
 from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
 from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT
 
@@ -198,7 +198,7 @@ def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> t
             rows = slice(start, start + CHUNK)
             means = torch.as_tensor(statistics.means[rows], dtype=dtype)
             scaled = torch.as_tensor(statistics.tangents[rows] / burst_std, dtype=dtype)
-            embedded, pushed = pushforward(encoder, means, scaled)
+            embedded, pushed = pushed_rows(encoder, means, scaled)
             values.append(embedded.double().numpy())
             tangents.append(pushed.double())  # (n, k, d)
     return np.concatenate(values), torch.cat(tangents)

@@ -15,8 +15,8 @@ from pyloca._threads import one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
-from pyloca.geometry import BurstStatistics
-from pyloca.networks import Standardized, apply_rows, in_units
+from pyloca.geometry import BurstStatistics, Reduction, find_reduction
+from pyloca.networks import Standardized, apply_rows, in_units, widened_decoder, widened_encoder
 from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
 
 __all__ = ["train"]
@@ -41,13 +41,19 @@ def train(
     `constants` are what the decoder returns for features that `scale` leaves out, and `notes` are about these.
     """
     problem = _pose(model, bursts, statistics, n_components, burst_std)
-    file = None if checkpoint is None else CheckpointFile(checkpoint, {"solver": model.solver, **problem.facts()})
+    seen, reduction = _reduced(model, problem, free_of_units=scale is not None)
+    if reduction is not None:
+        notes = (*notes, reduction.words())
+    facts = {"solver": model.solver, "directions": seen.statistics.n_features, **problem.facts()}
+    file = None if checkpoint is None else CheckpointFile(checkpoint, facts)
     monitor = Monitor(model.callbacks, model.verbose, file)
     try:
-        with nullcontext() if problem.wants_threads else one_thread():
-            solution = _solve(model.solver, problem, monitor, free_of_units=scale is not None)
+        with nullcontext() if seen.wants_threads else one_thread():
+            solution = SOLVERS[model.solver](seen, monitor)
     finally:
         monitor.close()
+    centred = model.solver == "fast" and scale is not None
+    solution = _undone(solution, reduction, statistics.means.mean(axis=0) if centred else None)
     encoder, decoder = solution.encoder, solution.decoder
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
@@ -101,16 +107,34 @@ def _pose(
     )
 
 
-def _solve(solver: str, problem: Problem, monitor: Monitor, *, free_of_units: bool) -> Solution:
-    """Return networks on the CPU. Where features were scaled, the fast solver sees the same bits for all units."""
-    if not (free_of_units and solver == "fast"):
-        solution = SOLVERS[solver](problem, monitor)
-        return replace(solution, encoder=solution.encoder.cpu().eval(), decoder=solution.decoder.cpu().eval())
-    solution = SOLVERS[solver](replace(problem, statistics=problem.statistics.rounded()), monitor)
-    centre = problem.statistics.means.mean(axis=0)
+def _reduced(model: Any, problem: Problem, *, free_of_units: bool) -> tuple[Problem, Reduction | None]:
+    """Return the problem as the solver sees it, in fewer directions of the measurements if that loses nothing.
+
+    Where features were scaled, the fast solver sees the same bits for all units.
+    """
+    if model.solver != "fast":
+        return problem, None
+    if free_of_units:
+        problem = replace(problem, statistics=problem.statistics.rounded())
+    if problem.encoder is not None or problem.decoder is not None:  # they take measurements as they are
+        return problem, None
+    reduction = find_reduction(problem.statistics[problem.train], problem.n_components)
+    if reduction is None:
+        return problem, None
+    return replace(problem, statistics=reduction.apply(problem.statistics)), reduction
+
+
+def _undone(solution: Solution, reduction: Reduction | None, centre: Array | None) -> Solution:
+    """Return networks of measurements, on the CPU; `centre` is what was subtracted from the means before."""
     encoder, decoder = solution.encoder.cpu(), solution.decoder.cpu()
-    assert isinstance(encoder, Standardized) and isinstance(decoder, Standardized)  # as the fast solver makes them
-    return replace(solution, encoder=encoder.moved(centre, 0.0).eval(), decoder=decoder.moved(0.0, centre).eval())
+    if reduction is not None or centre is not None:
+        assert isinstance(encoder, Standardized) and isinstance(decoder, Standardized)  # as the fast solver makes them
+        if reduction is not None:
+            encoder = widened_encoder(encoder, reduction.centre, reduction.basis)
+            decoder = widened_decoder(decoder, reduction.centre, reduction.basis)
+        if centre is not None:
+            encoder, decoder = encoder.moved(centre, 0.0), decoder.moved(0.0, centre)
+    return replace(solution, encoder=encoder.eval(), decoder=decoder.eval())
 
 
 @one_thread()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import BurstStatistics, look_at_columns, sample_rows
+from pyloca.geometry import BurstStatistics, look_at_columns, nearest_rows, sample_rows
 from pyloca.thresholds import ALONE, FEW, LEVERAGE, NEIGHBORS, RECHECKED, SILENT, UNEXPLAINED
 
 __all__ = ["foreign_columns", "foreign_sensors", "unexplained_steps"]
@@ -43,19 +42,23 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     spread = statistics.means.std(axis=0)[used]
     means, tangents = some.means[:, used] / spread, some.tangents[:, :, used] / spread
     count = min(NEIGHBORS, len(some) - 1)
-    ends = cKDTree(means).query(means, count + 1)[1][:, 1:].ravel()
-    starts = np.repeat(np.arange(len(some)), count)
-    steps = means[ends] - means[starts]  # (e, D)
-    basis = np.linalg.svd(tangents, full_matrices=False)[2][starts]  # (e, k, D)
-    residual = steps - np.einsum("ek,ekd->ed", np.einsum("ekd,ed->ek", basis, steps), basis)
-    rest = 1 - np.square(basis).sum(axis=1)  # 1 − h
-    error = residual / np.maximum(rest, LEVERAGE)
+    near = nearest_rows(means, means, count + 1)[:, 1:]  # (n, neighbours)
+    basis = np.linalg.svd(tangents, full_matrices=False)[2]  # (n, k, D)
     sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
-    judged = (rest > LEVERAGE) & (np.maximum(np.abs(steps), np.abs(steps - error)) > SILENT * sampling)
-    total = np.where(judged, np.abs(steps) + np.abs(steps - error), 0).sum(axis=0)
-    enough = judged.sum(axis=0) > ALONE * len(steps)
+    judged, wrong, total = (np.zeros(len(used)) for _ in range(3))
+    for i in range(len(some)):  # one burst at a time: pictures have many features
+        steps = means[near[i]] - means[i]  # (neighbours, D)
+        rest = 1 - np.square(basis[i]).sum(axis=0)  # 1 − h
+        error = (steps - (steps @ basis[i].T) @ basis[i]) / np.maximum(rest, LEVERAGE)
+        predicted = np.abs(steps - error)
+        np.abs(steps, out=steps)
+        counts = (rest > LEVERAGE) & (np.maximum(steps, predicted) > SILENT * sampling)
+        judged += counts.sum(axis=0)
+        wrong += np.where(counts, np.abs(error), 0).sum(axis=0)
+        total += np.where(counts, steps + predicted, 0).sum(axis=0)
+    enough = judged > ALONE * len(some) * count
     with np.errstate(invalid="ignore"):
-        out[used] = np.where(enough, np.where(judged, np.abs(error), 0).sum(axis=0) / total, np.nan)
+        out[used] = np.where(enough, wrong / total, np.nan)
     return out
 
 

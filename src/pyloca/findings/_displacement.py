@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import Noise, sample_rows
+from pyloca.geometry import Noise, nearest_rows, sample_rows
 from pyloca.thresholds import (
     FEW,
     NEIGHBORS,
@@ -63,7 +62,7 @@ def no_displacement(bursts: Bursts, noise: Noise | None = None) -> Finding | Non
         return None
     means, inside = means[:, varies], inside[varies]
     probe = sample_rows(len(sample), RECHECKED)
-    near = cKDTree(means / inside).query(means[probe] / inside, NEIGHBORS + 1)[1][:, 1:]  # (n, neighbours)
+    near = nearest_rows(means / inside, means[probe] / inside, NEIGHBORS + 1)[:, 1:]  # (n, neighbours)
     along, rank, spread = np.empty(len(probe)), np.empty(len(probe)), np.empty(len(probe))
     for rows, block in sample[probe].blocks():
         centred = block[:, :POINTS][:, :, varies]

@@ -5,8 +5,9 @@ from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._noise_estimate import given_noise
+from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
-from pyloca.geometry._sample import sample_rows
+from pyloca.geometry._sample import nearest_rows, sample_rows
 from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._sheets import SheetDistance
 from pyloca.geometry._spectra import (
@@ -26,6 +27,7 @@ __all__ = [
     "ColumnLook",
     "JointMahalanobis",
     "Noise",
+    "Reduction",
     "Regression",
     "SheetDistance",
     "SpikeRule",
@@ -34,12 +36,14 @@ __all__ = [
     "burst_std_from_spectra",
     "connected_graph",
     "feature_scale",
+    "find_reduction",
     "find_spikes",
     "find_strays",
     "given_noise",
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
+    "nearest_rows",
     "noise_from_spectra",
     "refuse_pieces",
     "regress",

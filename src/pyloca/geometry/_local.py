@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.geometry._noise import Whitener
+from pyloca.geometry._thin import thin_svd
 
 __all__ = ["Local", "look", "look_along", "nothing", "split_noise"]
 
@@ -153,9 +154,9 @@ def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:
     total = np.square(centred).sum(axis=(1, 2)) / (m - 1)
     if m > 2 * dim:  # the triangular factor has the same right singular vectors and is smaller
         centred = np.asarray(np.linalg.qr(centred, mode="r"))
-    _, singular, rows = np.linalg.svd(centred, full_matrices=False)
+    _, singular, rows = thin_svd(centred, k)
     singular = singular[:, :k] / np.sqrt(m - 1)
-    return rows[:, :k], singular, np.maximum(total - np.square(singular).sum(axis=1), 0)
+    return rows, singular, np.maximum(total - np.square(singular).sum(axis=1), 0)
 
 
 def split_noise(whitener: Whitener, rows: Array, singular: Array, counts: Array) -> tuple[Array, Array, Array]:

@@ -13,6 +13,7 @@ from pyloca.errors import BurstError
 from pyloca.geometry._moves import moves, unexplained_share
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._spikes import well_kept
+from pyloca.geometry._thin import thin_svd
 from pyloca.thresholds import (
     CERTAIN_GAP,
     CLEAR_GAP,
@@ -138,17 +139,17 @@ class BurstSpectra:
         """
         m, rank = block.shape[1], self.values.shape[1]
         centres = block.mean(axis=1)
-        left, singular, right = np.linalg.svd(block - centres[:, None], full_matrices=False)
+        some = self.unexplained.shape[1]
+        left, singular, right = thin_svd(block - centres[:, None], some)
         self.values[rows] = np.square(singular[:, :rank]) / (m - 1)
         squares = np.square(left[:, :, :rank])
         before = np.cumsum(squares, axis=2) - squares
         # Σ over points of two independent squares is 1 / (M + 2), so this is 1 for each direction before.
         together = (m + 2) * np.einsum("bpj,bpj->bj", squares, before)
         self.growth[rows] = np.where(np.arange(rank), together / np.maximum(np.arange(rank), 1), 1)  # 1: none before
-        some = self.unexplained.shape[1]
         if some:
             self.means[rows] = centres
-            self.directions[rows] = right[:, :some]
+            self.directions[rows] = right
         for j in range(some):
             self.unexplained[rows, j] = unexplained_share(left, j) if j else 1.0
 

@@ -447,6 +447,32 @@ class BurstStatistics:
             **self._turned(turn),
         )
 
+    def projected(self, centre: NDArray[np.float64], basis: NDArray[np.float64]) -> BurstStatistics:
+        """Express the bursts in coordinates Vᵀ(y − c) of a linear subspace.
+
+        Parameters
+        ----------
+        centre : (D,) array
+            c.
+        basis : (D, r) array
+            V, orthonormal columns.
+
+        Returns
+        -------
+        BurstStatistics
+            Of r features. What lies off the subspace is gone from means and tangents; residuals are unchanged.
+        """
+        turn, singular, rows = np.linalg.svd(self.tangents @ basis, full_matrices=False)
+        return replace(
+            self,
+            means=(self.means - centre) @ basis,
+            tangents=singular[:, :, None] * rows,
+            instrument=None,  # in the basis of the tangents it is kept
+            feature_names=None,
+            units=None,
+            **self._turned(turn),
+        )
+
     def _turned(self, turn: NDArray[np.float64]) -> dict[str, Any]:
         """Return `total` and `noise` in the basis Uᵀ A_i of the tangents, U orthogonal, (N, k, k)."""
         if self.total is None or self.noise is None:

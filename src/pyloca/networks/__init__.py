@@ -3,10 +3,10 @@
 from pyloca.networks._kernel import MLPKernel, PushforwardKernel, initialize
 from pyloca.networks._mlp import ACTIVATIONS, MLP
 from pyloca.networks._module_kernel import ModuleKernel, make_kernel, weights_without_blocks
-from pyloca.networks._pushforward import pushforward
+from pyloca.networks._pushforward import pushed_rows, pushforward
 from pyloca.networks._rows import apply_rows, jacobian_rows
 from pyloca.networks._skip import WithSkip
-from pyloca.networks._standardized import Standardized, in_units
+from pyloca.networks._standardized import Standardized, in_units, widened_decoder, widened_encoder
 from pyloca.networks._start import start_like_ours
 
 __all__ = [
@@ -22,7 +22,10 @@ __all__ = [
     "initialize",
     "jacobian_rows",
     "make_kernel",
+    "pushed_rows",
     "pushforward",
     "start_like_ours",
     "weights_without_blocks",
+    "widened_decoder",
+    "widened_encoder",
 ]

@@ -51,9 +51,9 @@ class MLP(nn.Module):
         One of `ACTIVATIONS`.
     skip : bool, default=False
         Add a linear map from input to output (the fast solver's encoder and decoder).
-    linear_tail : bool, default=False
+    linear_tail : bool or int, default=False
         Two linear layers at the end, as in the appendix of the paper: "an activation function after each layer, except
-        for the last two".
+        for the last two". An integer is the width of the layer before the last; True makes it `n_out`.
 
     Raises
     ------
@@ -75,17 +75,18 @@ class MLP(nn.Module):
         activation: str = "tanh",
         *,
         skip: bool = False,
-        linear_tail: bool = False,
+        linear_tail: bool | int = False,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {activation!r}.")
-        sizes = [n_in, *hidden_layers, n_out]
+        width = n_out if linear_tail is True or not linear_tail else linear_tail
+        sizes = [n_in, *hidden_layers, width]
         if any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
             raise ValueError(f"hidden_layers must be integers of at least 1; got {tuple(hidden_layers)}.")
         self.activation = activation
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
-        self.tail = nn.Linear(n_out, n_out) if linear_tail else None
+        self.tail = nn.Linear(width, n_out) if linear_tail else None
         self.skip = nn.Linear(n_in, n_out, bias=False) if skip else None
 
     def linear_layers(self) -> list[nn.Linear]:

@@ -7,7 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["Standardized", "in_units"]
+from pyloca.networks._mlp import MLP
+
+__all__ = ["Standardized", "in_units", "widened_decoder", "widened_encoder"]
 
 
 class Standardized(nn.Module):
@@ -132,3 +134,85 @@ def in_units(
     out: NDArray[np.float64] | float = 1.0 if out_scale is None else np.where(np.isinf(out_scale), 0.0, out_scale)
     ends = (0.0, 1.0 if in_scale is None else in_scale, out_shift, out)
     return Standardized(network, *ends).to(next(network.parameters()).dtype).eval()
+
+
+def widened_encoder(encoder: Standardized, centre: NDArray[np.float64], basis: NDArray[np.float64]) -> Standardized:
+    """Let an encoder of reduced measurements Vᵀ(y − c) take measurements y.
+
+    V is multiplied into the weights, so that the result is a plain network again.
+
+    Parameters
+    ----------
+    encoder : Standardized
+        Around an `MLP` with r inputs, with one scale for all.
+    centre : (D,) array
+        c.
+    basis : (D, r) array
+        V, orthonormal columns.
+
+    Returns
+    -------
+    Standardized
+    """
+    inside = encoder.network
+    assert isinstance(inside, MLP)
+    turn = torch.tensor(basis, dtype=torch.float64)
+    layers = inside.linear_layers()
+    wide = _like(inside, len(basis), layers[-1].out_features)
+    with torch.no_grad():
+        for i, (old, new) in enumerate(zip(layers, wide.linear_layers(), strict=True)):
+            new.weight.copy_(old.weight @ turn.T if i == 0 else old.weight)
+            new.bias.copy_(old.bias)
+        if inside.skip is not None and wide.skip is not None:
+            wide.skip.weight.copy_(inside.skip.weight @ turn.T)
+    ends = [
+        buffer.cpu().numpy() for buffer in (encoder.in_shift, encoder.in_scale, encoder.out_shift, encoder.out_scale)
+    ]
+    return Standardized(wide, centre + basis @ ends[0], *ends[1:]).eval()
+
+
+def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: NDArray[np.float64]) -> Standardized:
+    """Let a decoder of reduced measurements x return measurements c + V x.
+
+    V becomes a second linear layer at the end.
+
+    Parameters
+    ----------
+    decoder : Standardized
+        Around an `MLP` with r outputs, with one scale for all.
+    centre : (D,) array
+        c.
+    basis : (D, r) array
+        V, orthonormal columns.
+
+    Returns
+    -------
+    Standardized
+    """
+    inside = decoder.network
+    assert isinstance(inside, MLP)
+    turn = torch.tensor(basis, dtype=torch.float64)
+    layers = inside.linear_layers()
+    wide = _like(inside, layers[0].in_features, len(basis), tail=basis.shape[1])
+    with torch.no_grad():
+        for old, new in zip(layers, wide.linear_layers(), strict=True):
+            new.weight.copy_(old.weight)
+            new.bias.copy_(old.bias)
+        assert wide.tail is not None
+        wide.tail.weight.copy_(turn)
+        wide.tail.bias.zero_()
+        if inside.skip is not None and wide.skip is not None:
+            wide.skip.weight.copy_(turn @ inside.skip.weight)
+    ends = [
+        buffer.cpu().numpy() for buffer in (decoder.in_shift, decoder.in_scale, decoder.out_shift, decoder.out_scale)
+    ]
+    return Standardized(wide, *ends[:2], centre + basis @ ends[2], ends[3]).eval()
+
+
+def _like(inside: MLP, n_in: int, n_out: int, tail: int = 0) -> MLP:
+    """Build a float64 network of the same hidden layers, on the CPU."""
+    hidden = [layer.out_features for layer in inside.linear_layers()[:-1]]
+    with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
+        return MLP(
+            n_in, hidden, n_out, inside.activation, skip=inside.skip is not None, linear_tail=tail or False
+        ).double()

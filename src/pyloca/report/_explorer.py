@@ -266,7 +266,8 @@ def _network(module: nn.Module) -> dict[str, Any]:
         return {"weight": pack(layer.weight, dtype), "bias": pack(bias, "f8")}
 
     layers = network.linear_layers()
-    ends = _scalings(module, layers[0].in_features, layers[-1].out_features)
+    last = layers[-1] if network.tail is None else network.tail
+    ends = _scalings(module, layers[0].in_features, last.out_features)
     return {
         "activation": network.activation,
         "layers": [linear(layer) for layer in layers],

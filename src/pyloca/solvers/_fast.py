@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ from pyloca.objectives import (
     sampling_floor,
 )
 from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all
+from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 from pyloca.thresholds import CURED, MANY_APART, STRAINED
@@ -50,18 +51,16 @@ __all__ = ["FastState", "solve_fast"]
 
 WHITEN, DECODE = "whiten", "decode"  # the stages in which a checkpoint is written
 MAX_ITER = 2000  # over all stages; noise-free data would go on improving forever
-WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
+WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 400
 # Weight decay c · (held-out loss) / (number of residuals).
 DECAYS = (30.0, 1.0, 0.03, 0.001)
 FIT_STRENGTH = 100.0
-DECODER_DECAY_RATIOS = (3e-2,)  # the means have no noise to be told from signal, so nothing would stop a descent
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
 # are beyond the cap, training goes on while it recovers them: where a measurement squeezes a whole strip, that is slow.
 SCORE_CAP, FEW_BEYOND = 5.0, 0.04
-# Without a linear skip the weights are larger, and at the same ratio decay is most of the loss.
-OWN_DECODE_ITERATIONS, OWN_DECODER_DECAY_RATIOS = 400, (3e-2, 3e-4)
-TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the decoder's loss
+DECODER_DECAY_RATIOS = (3e-2, 3e-4)  # of your own decoder; ours is solved for
+TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the loss of your own decoder
 # When d > k, bursts do not see bending, and the network would drift away from the shape that it started from. Aligned
 # positions are then a prior: 3 ‖ρ(μ_i) − p_i‖² per burst in −2 log likelihood, positions in embedding units. That is
 # weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
@@ -177,7 +176,8 @@ class _FastSolver:
             for name in ("theta", "best_theta", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
             self.descent.budget = self._budget()
-        self.monitor.expect(min(self.descent.budget, 2 * FIT_ITERATIONS + WHITEN_ITERATIONS + DECODE_ITERATIONS))
+        of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
+        self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
 
     def _budget(self) -> int:
         """Compute the iterations over all stages: `max_iter`, or a budget of our own for each start."""
@@ -346,9 +346,12 @@ class _FastSolver:
     # -- decode -------------------------------------------------------------------------------------------------
 
     def _decode(self) -> None:
-        """Train the decoder of the best encoder: a least-squares start, then a descent."""
+        """Train the decoder of the best encoder: ours in closed form, your own by a least-squares start and a descent."""
         resumed = self.state.stage == DECODE
         self._load_encoder()
+        if self.problem.decoder is None:
+            self._solve_decoder()
+            return
         task = self._decoding()
         if not resumed:
             rows = self.descent.subset(task.train.shape[1])
@@ -356,19 +359,45 @@ class _FastSolver:
             self.descent.fit("decoder", self.decoder_kernel, inputs, task.loss(rows), task.cotangents)
         self.descent.descend(task, resumed=resumed)
 
+    def _solve_decoder(self) -> None:
+        """Choose features and solve for their outer weights; a resumed run chooses again, the same."""
+        state, (_, train, held_out) = self.state, self.data
+        state.stage = DECODE
+        inputs, held_inputs = self._encoded()
+        activation, seed = self.problem.decoder_activation, self.problem.seed
+        features = FeatureDecoder(inputs, train, held_inputs, held_out, activation, seed)
+
+        def seen(best: Candidate) -> None:
+            state.iteration += 1
+            self.monitor.record(
+                "fit decoder", state.iteration, partial(replace, state), loss=best.error**2, decay=best.ridge
+            )
+
+        choice = features.choose(seen)
+        self.decoder = features.network(choice).to(self.problem.device)
+        self.decoder_kernel = make_kernel(self.decoder)
+        task = self._decoding()
+        score = task.score(forward_all(self.decoder_kernel, held_inputs)).value
+        self.monitor.record(DECODE, state.iteration, loss=score, validation_loss=score, decay=choice.ridge)
+
     def _load_encoder(self) -> None:
         """Take the best encoder so far; before the first is trained, that is the one in training."""
         if len(self.state.encoder):
             self._set_unit(self.state.encoder_scale)
             self.encoder_kernel.load(self.state.encoder)
 
-    def _decoding(self) -> Task:
-        """Pose the decoding task: γ(ρ(μ_i)) ≈ μ_i, and T_i pushed through γ ≈ A_i."""
-        _, train, held_out = self.data
-        inputs, held_inputs = (forward_all(self.encoder_kernel, stack) for stack in (train, held_out))
+    def _encoded(self) -> tuple[Tensor, Tensor]:
+        """Return the embedded training and held-out bursts as stacks, centred."""
+        inputs, held_inputs = (forward_all(self.encoder_kernel, stack) for stack in self.data[1:])
         centre = inputs[0].mean(dim=0)
         inputs[0] -= centre
         held_inputs[0] -= centre
+        return inputs, held_inputs
+
+    def _decoding(self) -> Task:
+        """Pose the decoding task: γ(ρ(μ_i)) ≈ μ_i, and T_i pushed through γ ≈ A_i."""
+        _, train, held_out = self.data
+        inputs, held_inputs = self._encoded()
         weights = torch.full((len(train), 1, 1), TANGENT_WEIGHT**0.5, dtype=train.dtype, device=train.device)
         weights[0] = 1
 
@@ -381,7 +410,6 @@ class _FastSolver:
         def score(output: Tensor) -> Score:
             return Score(_squares(held_out, weights, output, slice(None))[0] / output.shape[1])
 
-        own = self.problem.decoder is not None
         return Task(
             name=DECODE,
             kernel=self.decoder_kernel,
@@ -390,8 +418,8 @@ class _FastSolver:
             loss=loss,
             cotangents=cotangents,
             score=score,
-            iterations=OWN_DECODE_ITERATIONS if own else DECODE_ITERATIONS,
-            ratios=OWN_DECODER_DECAY_RATIOS if own else DECODER_DECAY_RATIOS,
+            iterations=DECODE_ITERATIONS,
+            ratios=DECODER_DECAY_RATIOS,
             idle_gain=max(self.tol, 0.05),
         )
 
