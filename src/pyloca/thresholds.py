@@ -370,6 +370,11 @@ POOR = _threshold(
     "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"
 )
 SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poor_fit", "scale", note="beyond POOR")
+# Simulated bursts with k = 1 to 6 and M = 7 to 400: half-normal, exponential, Student's t (5), uniform: 0.1 to 0.15 of
+# the whole where M < 15, else less; Student's t with 3 degrees of freedom, whose fourth moment is infinite, 0.1 to 0.3.
+TAILS_ERROR = _define(
+    "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
+)
 SAME = _threshold(
     "SAME", 0.2, "part of the excess loss that is left when one factor is taken out", "scale", side="below"
 )

@@ -70,11 +70,12 @@ def judge(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
+        tails=statistics.tails,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,
         round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
-        sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
+        sampling_stretch=sampled_stretch(1 + (float(np.median(statistics.counts[rows])) - 1) / statistics.tails, fit.k),
         gap=largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         losses=white.losses,
         p_values=white.p_values,

@@ -114,7 +114,7 @@ class Neighborhood:
         """Compute how much two samples of one covariance differ."""
         spectra = self.statistics.spectra
         evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
-        return float(np.median((1 + evenness) / (self.statistics.effective_counts - 1)))
+        return float(np.median((1 + evenness) / (self.statistics.sampled_counts - 1)))
 
     @cached_property
     def _cosines(self) -> Array:
@@ -205,7 +205,7 @@ class Neighborhood:
         logs = (self._growth(heads, tails) - self._growth(tails, heads)[:, ::-1]) / 2
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
         # of each edge by itself: the error of a regression differs from burst to burst
-        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.effective_counts - 1))
+        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.sampled_counts - 1))
         error = np.sqrt((variance[heads] + variance[tails]) / 2)
         errors = JUMP_ERRORS_CURVE if self.statistics.intrinsic_dim == 1 else JUMP_ERRORS
         least = np.maximum(JUMP, errors * error)
