@@ -98,7 +98,7 @@ def enough_components(
     errors : (n,) array
         Standard errors of their differences from the smallest.
     """
-    floors = tails * k * (k + 1) / (2 * (counts - 1))
+    floors = max(tails, 1.0) * k * (k + 1) / (2 * (counts - 1))
     capped = np.minimum(losses, np.where(np.isfinite(counts), LOSS_CAP * floors, np.inf))
     means = capped.mean(axis=1)
     best = int(np.argmin(means))

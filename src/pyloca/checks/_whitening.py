@@ -37,7 +37,7 @@ class Whitening:
         √ of the eigenvalues of G, largest first: factors by which tangents are stretched.
     p_values : (N,) array
         Probability of so large a loss by sampling alone: (M − 1) · loss is a likelihood ratio, χ² with k(k+1)/2 degrees
-        of freedom after Bartlett's correction, and `tails` times as large. 1 for bursts whose geometry is known exactly.
+        of freedom after Bartlett's correction, times `tails`. 1 for bursts whose geometry is known exactly.
     embedding : (N, d) array
         The means after the encoder.
     tails : float
@@ -115,12 +115,13 @@ class Whitening:
     @property
     def poor(self) -> bool:
         """Whether the median burst is less white than sampling explains."""
-        return POOR.passed(self.excess) and SIGNIFICANT.passed(self.excess_errors)
+        # The loss is a sum over the numbers in G: where these are more than three (k = 2), each must be as far off.
+        return POOR.passed(self.excess * min(1, 3 / self._freedom)) and SIGNIFICANT.passed(self.excess_errors)
 
     @property
     def sampled(self) -> bool:
         """Whether losses are as large as those of random points; not so for a fixed array of sensors."""
-        floor = float(np.median(self.floors))
+        floor = float(np.median(self.floors)) / self.tails  # of a pattern that is always the same, tails tell nothing
         return floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor)
 
     @property

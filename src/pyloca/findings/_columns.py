@@ -32,7 +32,8 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     (D,) array
         Σ |Δ − predicted| / Σ (|Δ| + |predicted|) over steps beyond sampling: 0 for a sensor that follows the others, 1
         for one that has nothing to do with them. nan where too few steps can be judged, as when no other feature shows
-        a direction.
+        a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
+        between neighbours does that, and one that changes by itself the opposite.
     """
     dim, k = statistics.n_features, statistics.intrinsic_dim
     out = np.full(dim, np.nan)
@@ -52,8 +53,9 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     error = residual / np.maximum(rest, LEVERAGE)
     sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
     judged = (rest > LEVERAGE) & (np.maximum(np.abs(steps), np.abs(steps - error)) > SILENT * sampling)
-    total = np.where(judged, np.abs(steps) + np.abs(steps - error), 0).sum(axis=0)
-    enough = judged.sum(axis=0) > ALONE * len(steps)
+    moved, predicted = (np.where(judged, np.abs(size), 0).sum(axis=0) for size in (steps, steps - error))
+    total = moved + predicted
+    enough = (judged.sum(axis=0) > ALONE * len(steps)) & (moved > predicted)
     with np.errstate(invalid="ignore"):
         out[used] = np.where(enough, np.where(judged, np.abs(error), 0).sum(axis=0) / total, np.nan)
     return out

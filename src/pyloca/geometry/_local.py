@@ -32,8 +32,8 @@ class Local(NamedTuple):
     tilts : (b,) array
         Square of the angle by which noise tilts a tangent; 0 without noise.
     fourths : (b,) array
-        Mean over the points of |z|⁴, z their coordinates along the k directions, of zero mean and unit variance: Mardia's
-        kurtosis. Noise counts with the rest.
+        Mean over the points of |z|⁴, z their coordinates along the k directions, of zero mean and unit variance
+        (Mardia's kurtosis). Noise counts with the rest.
     """
 
     means: Array
@@ -132,7 +132,9 @@ def _without_noise(
     m = centred.shape[1]
     tangents, total, noise = split_noise(whitener, rows, singular, leaning)
     rest, tilts = _off_tangents(whitener, rows, singular, np.square(centred).sum(axis=(1, 2)) / (m - 1), m)
-    return Local(means, tangents, rest, np.full(len(centred), float(m)), total, noise, tilts, np.full(len(rest), np.nan))
+    return Local(
+        means, tangents, rest, np.full(len(centred), float(m)), total, noise, tilts, np.full(len(rest), np.nan)
+    )
 
 
 def nothing(block: Array, k: int) -> Local:

@@ -31,8 +31,8 @@ from pyloca.geometry._refusals import (
 )
 from pyloca.geometry._regression import look_by_regression
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
-from pyloca.geometry._tails import tails_from_fourths
 from pyloca.geometry._spikes import well_kept, without_spikes
+from pyloca.geometry._tails import tails_from_fourths
 from pyloca.thresholds import MIN_BURSTS
 
 __all__ = ["BurstStatistics"]
