@@ -346,8 +346,11 @@ def compressed_points(means: Tensor, tangents: Tensor) -> Tensor:
     return torch.cat([means[:, None] + step, means[:, None] - step], dim=1)
 
 
-def sampling_floor(counts: Tensor, k: int) -> Tensor:
+def sampling_floor(counts: Tensor, k: int, tails: float = 1.0) -> Tensor:
     """Return the likelihood loss of a perfect encoder that is due to sampling alone, k (k + 1) / (2 (M_i − 1)).
+
+    This holds for Gaussian points; in general it is ½ (E|x|⁴ − k) / (M_i − 1) for points x of zero mean and unit
+    covariance, `tails` times as much.
 
     Parameters
     ----------
@@ -355,6 +358,8 @@ def sampling_floor(counts: Tensor, k: int) -> Tensor:
         M_i.
     k : int
         Intrinsic dimension.
+    tails : float, default=1
+        As in `BurstStatistics`.
 
     Returns
     -------
@@ -365,4 +370,4 @@ def sampling_floor(counts: Tensor, k: int) -> Tensor:
     >>> sampling_floor(torch.tensor([4.0, 7.0]), k=2)
     tensor([1.0000, 0.5000])
     """
-    return k * (k + 1) / (2 * (counts - 1))
+    return tails * k * (k + 1) / (2 * (counts - 1))

@@ -248,7 +248,17 @@ THROUGH = _threshold(
     note="beyond MANY_CROSSED",
 )
 PARALLEL = _define("PARALLEL", 0.8, "cosine of the largest angle between tangents that are parallel")
+# Clean sets: at most 0.12 (kinks) for k = 2, 0.3 for k = 6, where the largest of six angles counts; fits do not suffer.
+# Sines of 6 periods over 400 bursts 0.5.
+MANY_TURNED = _threshold(
+    "MANY_TURNED",
+    0.25,
+    "part of the near neighbours that are not parallel",
+    "few_bursts",
+    note="where bursts are not white, or folded",
+)
 LONELY = _define("LONELY", 0.3, "part of its neighbours that a burst on its own agrees with, at most")
+UNLIKELY = _define("UNLIKELY", 0.01, "p-value below which a burst that is turned against its neighbours is an outlier")
 CLUSTERED = _define("CLUSTERED", 0.15, "part of lost neighbours of lost bursts, beyond chance: not single outliers")
 JUMP = _define("JUMP", 0.4, "log-size by which all directions of a burst jump between neighbours")
 JUMP_ERRORS = _define("JUMP_ERRORS", 2.5, "and in sampling errors of it")
@@ -372,9 +382,19 @@ MISSED = _threshold(
     note="ROUND_TRIP is enough",
 )
 POOR = _threshold(
-    "POOR", 0.01, "median whitening loss beyond sampling", "poor_fit", "scale", note="together with SIGNIFICANT"
+    "POOR",
+    0.01,
+    "median whitening loss beyond sampling (for k > 2: times 6 / (k (k + 1)))",
+    "poor_fit",
+    "scale",
+    note="together with SIGNIFICANT",
 )
 SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poor_fit", "scale", note="beyond POOR")
+# Simulated bursts with k = 1 to 6 and M = 7 to 400: half-normal, exponential, Student's t (5), uniform: 0.1 to 0.15 of
+# the whole where M < 15, else less; Student's t with 3 degrees of freedom, whose fourth moment is infinite, 0.1 to 0.3.
+TAILS_ERROR = _define(
+    "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
+)
 SAME = _threshold(
     "SAME", 0.2, "part of the excess loss that is left when one factor is taken out", "scale", side="below"
 )

@@ -159,5 +159,5 @@ def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) ->
     float
         √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
     """
-    sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.effective_counts)) - 1)
+    sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.sampled_counts)) - 1)
     return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

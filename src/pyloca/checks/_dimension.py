@@ -71,7 +71,9 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
     return Suggestion(k + 1 if cured else k, k, (flat, bent))
 
 
-def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.bool_], Array, Array]:
+def enough_components(
+    losses: Array, counts: Array, k: int, tails: float = 1.0
+) -> tuple[NDArray[np.bool_], Array, Array]:
     """Find the candidates that are enough, with the means and standard errors that show it.
 
     A candidate is enough unless the best one is better by 2.5 standard errors, burst by burst, and by a tenth. A burst
@@ -85,6 +87,8 @@ def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.
         Points of these bursts.
     k : int
         Intrinsic dimension.
+    tails : float, default=1
+        As in `BurstStatistics`.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def enough_components(losses: Array, counts: Array, k: int) -> tuple[NDArray[np.
     errors : (n,) array
         Standard errors of their differences from the smallest.
     """
-    floors = k * (k + 1) / (2 * (counts - 1))
+    floors = max(tails, 1.0) * k * (k + 1) / (2 * (counts - 1))
     capped = np.minimum(losses, np.where(np.isfinite(counts), LOSS_CAP * floors, np.inf))
     means = capped.mean(axis=1)
     best = int(np.argmin(means))

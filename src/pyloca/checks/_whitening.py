@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import pushed_rows
 from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
-from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT
+from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT, TAILS_ERROR
 
 __all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
 
@@ -32,14 +32,16 @@ class Whitening:
     losses : (N,) array
         tr G − log det G − k; infinite where a direction has collapsed.
     floors : (N,) array
-        Expected loss of a perfect encoder, k(k+1) / (2 (M − 1)).
+        Expected loss of a perfect encoder: k(k+1) / (2 (M − 1)) for Gaussian bursts, times `tails`.
     stretches : (N, k) array
         √ of the eigenvalues of G, largest first: factors by which tangents are stretched.
     p_values : (N,) array
         Probability of so large a loss by sampling alone: (M − 1) · loss is a likelihood ratio, χ² with k(k+1)/2 degrees
-        of freedom after Bartlett's correction. 1 for bursts whose geometry is known exactly.
+        of freedom after Bartlett's correction, times `tails`. 1 for bursts whose geometry is known exactly.
     embedding : (N, d) array
         The means after the encoder.
+    tails : float
+        As in `BurstStatistics`.
     """
 
     losses: Array
@@ -47,9 +49,11 @@ class Whitening:
     stretches: Array
     p_values: Array
     embedding: Array
+    tails: float = 1.0
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Whitening:
-        return Whitening(*(array[rows] for array in vars(self).values()))
+        parts = (self.losses, self.floors, self.stretches, self.p_values, self.embedding)
+        return Whitening(*(array[rows] for array in parts), tails=self.tails)
 
     @classmethod
     def from_pushed(cls, embedding: Array, pushed: Tensor, statistics: BurstStatistics) -> Whitening:
@@ -76,13 +80,14 @@ class Whitening:
         loss = np.where(np.isnan(loss), np.inf, loss)
         exact = ~np.isfinite(counts)
         counted = np.where(exact, 2, counts)
-        statistic = np.where(exact, 0, _bartlett(counted, k) * (counted - 1) * loss)
+        statistic = np.where(exact, 0, _bartlett(counted, k) * (counted - 1) * loss / statistics.tails)
         return cls(
             loss,
-            sampling_floor(torch.as_tensor(counts), k).numpy(),
+            sampling_floor(torch.as_tensor(counts), k, statistics.tails).numpy(),
             torch.linalg.svdvals(pushed).numpy(),
             chi2.sf(statistic, k * (k + 1) / 2),
             embedding,
+            statistics.tails,
         )
 
     @property
@@ -97,20 +102,26 @@ class Whitening:
 
     @property
     def excess_errors(self) -> float:
-        """`excess` in standard errors of a median of so many bursts; infinite when there is no sampling error."""
-        density = chi2.pdf(chi2.median(self._freedom), self._freedom)
-        error = self._unit / (2 * density * np.sqrt(len(self.losses)))
+        """`excess` in standard errors of a median of so many bursts; infinite when there is no sampling error.
+
+        What the bursts' tails add to the expected median is known less well than what Gaussian points would have.
+        """
+        middle = chi2.median(self._freedom)
+        density = chi2.pdf(middle, self._freedom)
+        chance = self._unit / (2 * density * np.sqrt(len(self.losses)))
+        error = np.hypot(chance, TAILS_ERROR * abs(1 - 1 / self.tails) * self._unit * middle)
         return self.excess / error if error > 0 else np.copysign(np.inf, self.excess)
 
     @property
     def poor(self) -> bool:
         """Whether the median burst is less white than sampling explains."""
-        return POOR.passed(self.excess) and SIGNIFICANT.passed(self.excess_errors)
+        # The loss is a sum over the numbers in G: where these are more than three (k = 2), each must be as far off.
+        return POOR.passed(self.excess * min(1, 3 / self._freedom)) and SIGNIFICANT.passed(self.excess_errors)
 
     @property
     def sampled(self) -> bool:
         """Whether losses are as large as those of random points; not so for a fixed array of sensors."""
-        floor = float(np.median(self.floors))
+        floor = float(np.median(self.floors)) / self.tails  # of a pattern that is always the same, tails tell nothing
         return floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor)
 
     @property
@@ -125,8 +136,8 @@ class Whitening:
         floor = float(np.median(self.floors))
         if floor == 0:
             return 0.0
-        points = 1 + self._freedom / floor
-        return 1 / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
+        points = 1 + self.tails * self._freedom / floor
+        return self.tails / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
 
 
 def sampled_stretch(count: float, k: int) -> tuple[float, float]:

@@ -79,11 +79,12 @@ def compare_components(
     rows = held_out if len(held_out) else np.flatnonzero(~np.isnan(losses))  # nan: left out of the training
     k = fitted[ds[0]].intrinsic_dim_
     losses = np.stack([fitted[d].diagnostics_.losses[rows] for d in ds])  # (n, held out)
-    enough, means, errors = enough_components(losses, counts[rows], k)
+    tails = fitted[ds[0]].diagnostics_.tails
+    enough, means, errors = enough_components(losses, counts[rows], k, tails)
     # Bursts cannot show a fold; the checks of the fit can.
     sound = np.array([not fitted[d].diagnostics_.findings for d in ds])
     chosen = ds[int(np.argmax(enough & sound if np.any(enough & sound) else enough))]
-    floor = float((k * (k + 1) / (2 * (counts[rows] - 1))).mean())
+    floor = float((tails * k * (k + 1) / (2 * (counts[rows] - 1))).mean())
     return ComponentFits(chosen, means, errors, floor, fitted)
 
 

@@ -116,11 +116,11 @@ def plot_embedding(model: Any, color: str | int | ArrayLike | None) -> Figure:
 
 
 def _points(model: Any) -> str:
-    """M, by what sampling leaves of the loss: k (k + 1) / (2 (M − 1)). A model does not keep the counts themselves."""
+    """M, by what sampling leaves of the loss (`sampling_floor`). A model does not keep the counts themselves."""
     floor, k = model.diagnostics_.sampling_floor, model.intrinsic_dim_
     if floor == 0:
         return "the local geometry is known exactly"
-    points = 1 + k * (k + 1) / (2 * floor)
+    points = 1 + model.diagnostics_.tails * k * (k + 1) / (2 * floor)
     which = " (by the held-out bursts)" if len(model.validation_indices_) else ""
     return f"M {'=' if abs(points - round(points)) < 1e-6 else 'about'} {points:.0f}{which}"
 

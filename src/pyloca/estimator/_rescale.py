@@ -153,7 +153,7 @@ def _expected_errors(model: Any, lengths: Array) -> Array:
     spacing = float(np.median(cKDTree(places).query(places, near + 1)[0][:, -1]))
     local = max(found.median_loss, np.finfo(float).eps) / (2 * k) / (2 * k if model.n_components_ == k else 1)
     misfit = max(found.median_loss - found.sampling_floor, 0) / (2 * k)
-    beside = 2 * model.burst_std_**2 * found.sampling_floor / (k * (k + 1) / 2)  # two ends; 1/M is floor / (k(k+1)/2)
+    beside = 2 * model.burst_std_**2 * found.sampling_floor / found.tails / (k * (k + 1) / 2)  # two ends, 1/M each
     return np.sqrt(local * np.minimum(1, spacing / lengths) + misfit + beside / np.square(lengths))
 
 

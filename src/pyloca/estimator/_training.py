@@ -149,6 +149,7 @@ def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) 
         decoder=solution.decoder,
         bursts=problem.bursts,
         restarts=solution.restarts,
+        finished=not solution.unfinished,
     )
     trust_scale = TrustScale.calibrate(
         solution.encoder,
@@ -159,13 +160,35 @@ def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) 
     trust = trust_scale.trust(solution.decoder, statistics.means, embedding, embedding[problem.train])
     diagnostics = replace(diagnostics, trust=trust)
     if solution.unfinished:
-        decoder = "was cut short" if solution.unfinished == "decode" else "is not trained: its output is noise"
-        told = tuple(finding for finding in diagnostics.findings if finding.name != "round_trip")
-        diagnostics = replace(diagnostics, findings=told).with_finding(
-            Finding(
-                "unfinished",
-                f"training was ended by max_iter or a callback in stage '{solution.unfinished}', after "
-                f"{n_iter} iterations. The decoder {decoder}. Allow more iterations.",
-            )
-        )
+        diagnostics = replace(diagnostics, findings=_unfinished(diagnostics.findings, solution.unfinished, n_iter))
     return diagnostics, trust_scale
+
+
+# What bursts show by themselves, whatever the networks make of them.
+OF_THE_DATA = frozenset(
+    (
+        "columns",
+        "units",
+        "no_displacement",
+        "few_points",
+        "noise",
+        "more_tangents",
+        "unrelated",
+        "uneven_size",
+        "clipped",
+    )
+)
+
+
+def _unfinished(found: tuple[Finding, ...], stage: str, n_iter: int) -> tuple[Finding, ...]:
+    """Tell first that training was cut short; what a finished fit might not show is not blamed on the data."""
+    decode = stage == "decode"  # the encoder is finished then
+    decoder = "was cut short" if decode else "is not trained: its output is noise"
+    told = tuple(finding for finding in found if decode or finding.name in OF_THE_DATA)
+    others = "" if decode else " Neither are the coordinates finished, and what else may be wrong is not judged."
+    first = Finding(
+        "unfinished",
+        f"training was ended by max_iter or a callback in stage '{stage}', after {n_iter} iterations. The decoder "
+        f"{decoder}.{others} Allow more iterations.",
+    )
+    return (first, *told)

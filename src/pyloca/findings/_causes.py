@@ -134,6 +134,7 @@ def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
         [
             near.unrelated,
             symptoms.crossing,
+            symptoms.few_bursts,
             symptoms.curved,
             near.outliers,
             partial(_off_surface, fit),
@@ -333,6 +334,10 @@ class _Symptoms:
     def crossing(self) -> Finding | None:
         """Check for sheets that cross, if the fit suffers."""
         return self.near.crossing() if self.seen or _lossy(self.fit) is not None else None
+
+    def few_bursts(self) -> Finding | None:
+        """Check for bends within the spacing of the bursts, if the fit suffers."""
+        return self.near.few_bursts() if self.seen else None
 
     def curved(self) -> Finding | None:
         """Check whether one more dimension relieves the strain."""

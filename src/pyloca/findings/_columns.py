@@ -31,7 +31,8 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     (D,) array
         Σ |Δ − predicted| / Σ (|Δ| + |predicted|) over steps beyond sampling: 0 for a sensor that follows the others, 1
         for one that has nothing to do with them. nan where too few steps can be judged, as when no other feature shows
-        a direction.
+        a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
+        between neighbours does that, and one that changes by itself the opposite.
     """
     dim, k = statistics.n_features, statistics.intrinsic_dim
     out = np.full(dim, np.nan)
@@ -45,7 +46,7 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     near = nearest_rows(means, means, count + 1)[:, 1:]  # (n, neighbours)
     basis = np.linalg.svd(tangents, full_matrices=False)[2]  # (n, k, D)
     sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
-    judged, wrong, total = (np.zeros(len(used)) for _ in range(3))
+    judged, wrong, moved, foreseen = (np.zeros(len(used)) for _ in range(4))
     for i in range(len(some)):  # one burst at a time: pictures have many features
         steps = means[near[i]] - means[i]  # (neighbours, D)
         rest = 1 - np.square(basis[i]).sum(axis=0)  # 1 − h
@@ -55,10 +56,11 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
         counts = (rest > LEVERAGE) & (np.maximum(steps, predicted) > SILENT * sampling)
         judged += counts.sum(axis=0)
         wrong += np.where(counts, np.abs(error), 0).sum(axis=0)
-        total += np.where(counts, steps + predicted, 0).sum(axis=0)
-    enough = judged > ALONE * len(some) * count
+        moved += np.where(counts, steps, 0).sum(axis=0)
+        foreseen += np.where(counts, predicted, 0).sum(axis=0)
+    enough = (judged > ALONE * len(some) * count) & (moved > foreseen)
     with np.errstate(invalid="ignore"):
-        out[used] = np.where(enough, wrong / total, np.nan)
+        out[used] = np.where(enough, wrong / (moved + foreseen), np.nan)
     return out
 
 

@@ -38,7 +38,7 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable", "few_bursts".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -74,7 +74,7 @@ class Diagnostics:
     whitening_loss, median_loss : float
         Mean and median over bursts of tr G − log det G − k.
     sampling_floor : float
-        The part that sampling alone explains, k(k+1)/2 divided by M − 1, on average.
+        The part that sampling alone explains, k(k+1)/2 divided by M − 1, on average, times `tails`.
     stretch : (float, float)
         5 % and 95 % quantiles of the factors by which the encoder stretches tangents: (1, 1) is an isometry.
     findings : tuple of Finding
@@ -96,6 +96,9 @@ class Diagnostics:
         Which bursts are clipped and were used all the same, in words; empty when none were.
     shape : str
         What is not determined of the shape of a closed curve or tube in space (d > k), in words; empty otherwise.
+    tails : float
+        How many times as much sampling explains as for Gaussian bursts: more where points are one-sided or have heavy
+        tails, by the bursts' own fourth moments.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
@@ -127,6 +130,7 @@ class Diagnostics:
     noise: str = ""
     clipped: str = ""
     shape: str = ""
+    tails: float = 1.0
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)

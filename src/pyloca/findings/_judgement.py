@@ -31,6 +31,7 @@ def judge(
     decoder: nn.Module | None = None,
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
+    finished: bool = True,
 ) -> Diagnostics:
     """Judge an encoder and decoder by bursts.
 
@@ -50,6 +51,8 @@ def judge(
         Raw bursts, for the checks that need them.
     restarts : tuple of str, default=()
         What was wrong with each start that the solver abandoned.
+    finished : bool, default=True
+        Whether the decoder was trained to the end; if not, what it misses is not looked at for causes.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def judge(
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
     errors = None if back is None else back.errors
-    fit = Fit(statistics, burst_std, encoder, white, bursts, back)
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None)
     findings, shape = find_causes(fit), ""
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
@@ -70,11 +73,12 @@ def judge(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
+        tails=statistics.tails,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,
         round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
-        sampling_stretch=sampled_stretch(float(np.median(statistics.counts[rows])), fit.k),
+        sampling_stretch=sampled_stretch(1 + (float(np.median(statistics.counts[rows])) - 1) / statistics.tails, fit.k),
         gap=largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         losses=white.losses,
         p_values=white.p_values,

@@ -24,6 +24,7 @@ from pyloca.thresholds import (
     MANY_CROSSED,
     MANY_JUMPS,
     MANY_LOST,
+    MANY_TURNED,
     MOST,
     NEIGHBORS,
     PARALLEL,
@@ -33,6 +34,7 @@ from pyloca.thresholds import (
     STRANGE,
     THROUGH,
     TILTED,
+    UNLIKELY,
 )
 
 __all__ = ["Neighborhood"]
@@ -65,6 +67,8 @@ class Neighborhood:
         n = len(statistics)
         self.losses = np.zeros(n) if white is None else white.losses
         self.all_lost = np.zeros(n, dtype=bool) if white is None else lost_bursts(white)
+        # an encoder that makes a burst white has made sense of it
+        self.unlikely = np.ones(n, dtype=bool) if white is None else white.p_values < UNLIKELY
         self.rows = sample_rows(n, SAMPLE)
         self.lost = self.all_lost[self.rows]
         self.all, self.statistics = statistics, statistics[self.rows]
@@ -114,7 +118,7 @@ class Neighborhood:
         """Compute how much two samples of one covariance differ."""
         spectra = self.statistics.spectra
         evenness = spectra.sum(axis=1) ** 2 / np.square(spectra).sum(axis=1)
-        return float(np.median((1 + evenness) / (self.statistics.effective_counts - 1)))
+        return float(np.median((1 + evenness) / (self.statistics.sampled_counts - 1)))
 
     @cached_property
     def _cosines(self) -> Array:
@@ -131,12 +135,19 @@ class Neighborhood:
 
     @cached_property
     def _loners(self) -> NDArray[np.bool_]:
-        """Whether each burst is parallel to few of its neighbours; where sheets cross, it is so to its own sheet."""
-        ends, n = np.r_[self.graph.heads, self.graph.tails], len(self.rows)
+        """Whether each burst is parallel to few of its neighbours, while most of these are to theirs.
+
+        Where sheets cross, a burst is parallel to its own sheet. Where the measurement bends within the spacing of the
+        bursts, or in many dimensions, of which the largest angle counts, no burst is parallel to its neighbours.
+        """
+        heads, tails, n = self.graph.heads, self.graph.tails, len(self.rows)
         if n < SPARSE:
             return np.zeros(n, dtype=bool)
-        parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n)
-        return np.asarray(parallel < LONELY * np.bincount(ends, minlength=n))
+        ends, others = np.r_[heads, tails], np.r_[tails, heads]
+        degree = np.bincount(ends, minlength=n)
+        parallel = np.bincount(ends, np.tile(self._cosines > PARALLEL, 2), n) / degree
+        around = np.bincount(ends, parallel[others], n) / degree
+        return np.asarray((parallel < LONELY) & (around > MOST) & self.unlikely[self.rows])
 
     def crossing(self) -> Finding | None:
         """Check for near readings with different tangents: two sheets that run through each other.
@@ -149,11 +160,7 @@ class Neighborhood:
         """
         if len(self.rows) < SPARSE:
             return None
-        heads, tails = self.graph.heads, self.graph.tails
-        length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
-        # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
-        single = self._loners if self._clustered() else self._loners | self.lost
-        close = ~single[heads] & ~single[tails] & (length <= np.median(length))
+        heads, tails, close = self.graph.heads, self.graph.tails, self._close
         crossed = close & (self._cosines < CROSSED)
         share = crossed.sum() / max(close.sum(), 1)
         if not (share >= MANY_CROSSED and crossed.sum() >= FEWEST and THROUGH.passed(self._through(crossed))):
@@ -167,6 +174,35 @@ class Neighborhood:
             "Add a sensor that tells the sheets apart, or fit them separately.",
             tuple(int(i) for i in where[:50]),
         )
+
+    def few_bursts(self) -> Finding | None:
+        """Check whether the measurement turns between neighbouring bursts by more than can be followed.
+
+        Returns
+        -------
+        Finding or None
+        """
+        if len(self.rows) < SPARSE:
+            return None
+        turned = self._close & (self._cosines < PARALLEL)
+        share = float(turned.sum() / max(self._close.sum(), 1))
+        if not MANY_TURNED.passed(share):
+            return None
+        return Finding(
+            "few_bursts",
+            f"too few bursts for the bends of the measurement: {share:.0%} of near neighbours have tangents more than "
+            "37° apart, so that what lies between them is guessed. Take more bursts (twice as many per latent "
+            "variable), or leave out the sensors that bend most.",
+        )
+
+    @cached_property
+    def _close(self) -> NDArray[np.bool_]:
+        """Edges between near neighbours, without single bad bursts."""
+        heads, tails = self.graph.heads, self.graph.tails
+        length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
+        # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
+        single = self._loners if self._clustered() else self._loners | self.lost
+        return np.asarray(~single[heads] & ~single[tails] & (length <= np.median(length)))
 
     def _through(self, crossed: NDArray[np.bool_]) -> float:
         """Compute the part of crossed edges at which both sheets go on beyond the other end.
@@ -205,7 +241,7 @@ class Neighborhood:
         logs = (self._growth(heads, tails) - self._growth(tails, heads)[:, ::-1]) / 2
         same = (logs > 0).all(axis=1) | (logs < 0).all(axis=1)
         # of each edge by itself: the error of a regression differs from burst to burst
-        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.effective_counts - 1))
+        variance = (self.statistics.intrinsic_dim + 1) / (2 * (self.statistics.sampled_counts - 1))
         error = np.sqrt((variance[heads] + variance[tails]) / 2)
         errors = JUMP_ERRORS_CURVE if self.statistics.intrinsic_dim == 1 else JUMP_ERRORS
         least = np.maximum(JUMP, errors * error)

@@ -32,6 +32,9 @@ class Local(NamedTuple):
         Covariance of the burst and of the noise in it, in the basis of the tangents: identity and 0 without noise.
     tilts : (b,) array
         Square of the angle by which noise tilts a tangent; 0 without noise.
+    fourths : (b,) array
+        Mean over the points of |z|⁴, z their coordinates along the k directions, of zero mean and unit variance
+        (Mardia's kurtosis). Noise counts with the rest.
     """
 
     means: Array
@@ -41,6 +44,7 @@ class Local(NamedTuple):
     total: Array
     noise: Array
     tilts: Array
+    fourths: Array
 
     @classmethod
     def empty(cls, n: int, k: int, dim: int) -> Local:
@@ -55,13 +59,14 @@ class Local(NamedTuple):
         -------
         Local
         """
-        shapes = ((n, dim), (n, k, dim), (n,), (n,), (n, k, k), (n, k, k), (n,))
+        shapes = ((n, dim), (n, k, dim), (n,), (n,), (n, k, k), (n, k, k), (n,), (n,))
         return cls(*(np.empty(shape) for shape in shapes))
 
 
 # A tangent keeps at least this part of its variance. The likelihood subtracts nothing and needs no such limit; the
 # alignment does.
 LEAST_SIGNAL = 0.1
+FLAT = 1e-12  # a direction so many times shorter than the longest is rounding
 
 
 def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
@@ -85,11 +90,15 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     means = block.mean(axis=1)
     centred = block - means[:, None]
     if whitener is not None:
-        rows, singular, _ = _leading(whitener.white(centred), k)
-        return _without_noise(means, centred, whitener, rows, singular, np.full(len(block), float(block.shape[1])))
+        white = whitener.white(centred)
+        rows, singular, _ = _leading(white, k)
+        leaning = np.full(len(block), float(block.shape[1]))
+        out = _without_noise(means, centred, whitener, rows, singular, leaning)
+        return out._replace(fourths=_fourths(np.einsum("bmd,bkd->bmk", white, rows, optimize=True), singular))
     rows, singular, rest = _leading(centred, k)
     counts = np.full(len(block), float(block.shape[1]))
-    return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k))
+    fourths = _fourths(np.einsum("bmd,bkd->bmk", centred, rows, optimize=True), singular)
+    return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k), fourths)
 
 
 def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:
@@ -114,7 +123,7 @@ def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:
     rows, singular = np.einsum("bkl,bkd->bld", axes[:, :, ::-1], planes), np.sqrt(np.maximum(values[:, ::-1], 1e-300))
     # planes that are known do not lean, and are not tilted
     out = _without_noise(means, centred, whitener, rows, singular, np.full(len(block), np.inf))
-    return out._replace(tilts=np.zeros(len(block)))
+    return out._replace(tilts=np.zeros(len(block)), fourths=_fourths(inside @ axes[:, :, ::-1], singular))
 
 
 def _without_noise(
@@ -124,7 +133,9 @@ def _without_noise(
     m = centred.shape[1]
     tangents, total, noise = split_noise(whitener, rows, singular, leaning)
     rest, tilts = _off_tangents(whitener, rows, singular, np.square(centred).sum(axis=(1, 2)) / (m - 1), m)
-    return Local(means, tangents, rest, np.full(len(centred), float(m)), total, noise, tilts)
+    return Local(
+        means, tangents, rest, np.full(len(centred), float(m)), total, noise, tilts, np.full(len(rest), np.nan)
+    )
 
 
 def nothing(block: Array, k: int) -> Local:
@@ -141,11 +152,24 @@ def nothing(block: Array, k: int) -> Local:
     Local
     """
     n, m, dim = block.shape
-    return Local(block.mean(axis=1), np.zeros((n, k, dim)), np.zeros(n), np.full(n, float(m)), *_no_noise(n, k))
+    counts, unknown = np.full(n, float(m)), np.full(n, np.nan)
+    return Local(block.mean(axis=1), np.zeros((n, k, dim)), np.zeros(n), counts, *_no_noise(n, k), unknown)
 
 
 def _no_noise(n: int, k: int) -> tuple[Array, Array, Array]:
     return np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k, k)), np.zeros(n)
+
+
+def _fourths(inside: Array, scale: Array) -> Array:
+    """Compute the mean of |z|⁴ over points (b, M, k) along principal directions, of which `scale` (b, k) is the size.
+
+    NaN for bursts that are flat.
+    """
+    m = inside.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        squares = np.square(inside / scale[:, None]).sum(axis=2) * (m / (m - 1))
+        found = np.square(squares).mean(axis=1)
+    return np.where(scale[:, -1] > FLAT * scale[:, 0], found, np.nan)
 
 
 def _leading(centred: Array, k: int) -> tuple[Array, Array, Array]:

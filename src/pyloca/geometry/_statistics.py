@@ -32,6 +32,7 @@ from pyloca.geometry._refusals import (
 from pyloca.geometry._regression import look_by_regression
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
 from pyloca.geometry._spikes import well_kept, without_spikes
+from pyloca.geometry._tails import tails_from_fourths
 from pyloca.thresholds import MIN_BURSTS
 
 __all__ = ["BurstStatistics"]
@@ -63,6 +64,10 @@ class BurstStatistics:
         Square of the angle by which noise, or the error of a regression, tilts a tangent.
     instrument : Noise or None
         The measurement noise that was taken into account.
+    tails : float
+        How many times as much sampling changes the covariance of a burst as it does for Gaussian points: more where
+        points are one-sided or have heavy tails, less where they fill a disc; `tails_from_fourths`. 1 where no points
+        are known.
     ids : (N,) array
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
@@ -92,6 +97,7 @@ class BurstStatistics:
     noise: NDArray[np.float64] | None = None
     tilts: NDArray[np.float64] | None = None
     instrument: Noise | None = None
+    tails: float = 1.0
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
@@ -200,6 +206,8 @@ class BurstStatistics:
             noise=None if noise is None else seen.noise,
             tilts=None if noise is None else seen.tilts,
             instrument=noise,
+            # counts that differ from the number of points already say how much sampling changes a burst
+            tails=1.0 if bursts.effective_counts is not None else tails_from_fourths(seen.fourths, seen.counts, k),
             set_aside=bursts.set_aside,
             **labels,
         )
@@ -563,6 +571,11 @@ class BurstStatistics:
             return self.counts
         k, trace = self.intrinsic_dim, np.trace(self.total, axis1=1, axis2=2)
         return 1 + (self.counts - 1) * k * (k + 1) / (np.square(self.total).sum(axis=(1, 2)) + np.square(trace))
+
+    @property
+    def sampled_counts(self) -> NDArray[np.float64]:
+        """Points of a Gaussian burst without noise whose covariance would be as certain, (N,)."""
+        return 1 + (self.effective_counts - 1) / self.tails
 
     @property
     def noise_shares(self) -> NDArray[np.float64]:

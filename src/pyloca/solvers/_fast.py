@@ -308,7 +308,7 @@ class _FastSolver:
         held = self.problem.statistics[self.held_out]
         weights, held_weights = self._tensor(self.trained.weights), self._tensor(held.weights)
         counts = self._tensor(held.counts)
-        caps = SCORE_CAP * sampling_floor(counts, held.intrinsic_dim)
+        caps = SCORE_CAP * sampling_floor(counts, held.intrinsic_dim, max(held.tails, 1.0))
         caps = torch.where(torch.isfinite(counts), caps, torch.inf)
         anchors = self.state.anchors
 
