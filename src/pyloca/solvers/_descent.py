@@ -34,6 +34,7 @@ SAME_SCORE = 0.005
 PATIENCE, LAST_PATIENCE = 1, 2
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
+COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cache
@@ -60,7 +61,7 @@ class Task:
     loss: Callable[[Tensor], Loss]  # of the training bursts in these rows
     cotangents: Cotangents
     score: Callable[[Tensor], Score]  # of the network's output on the held-out bursts
-    iterations: int
+    iterations: int  # at most; half as many with each number of bursts when there are several
     ratios: tuple[float, ...]  # weight decays as multiples of the held-out score, high to low
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
@@ -151,8 +152,8 @@ class Descent:
 
     def _begin(self, task: Task) -> None:
         at = self.state
-        at.stage, at.last = task.name, at.iteration + task.iterations
-        at.subset = self.subset(task.train.shape[1])
+        at.stage, at.subset = task.name, self.subset(task.train.shape[1])
+        at.last = at.iteration + task.iterations // (1 if len(at.subset) == task.train.shape[1] else 2)
         at.theta = at.best_theta = task.kernel.theta.clone()
         at.best_score = at.score_before = np.inf
         at.best_rung = at.rung = 0
@@ -164,7 +165,7 @@ class Descent:
         size = WIDEN * len(at.subset)
         more = rest if 2 * size > n else self.random.permutation(rest)[: size - len(at.subset)]
         at.subset = torch.from_numpy(np.sort(np.concatenate([at.subset.numpy(), more])))
-        at.last = at.iteration + task.iterations
+        at.last = at.iteration + task.iterations // 2
         at.theta, at.rung = at.best_theta, at.best_rung
         at.best_score = at.score_before = np.inf
 
@@ -177,8 +178,9 @@ class Descent:
         """Lower the decay rung by rung on the bursts in use."""
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
-        loss, gain = task.loss(at.subset), task.gain(n)
-        patience = PATIENCE if n < task.train.shape[1] else LAST_PATIENCE
+        loss, gain, patience = task.loss(at.subset), task.gain(n), LAST_PATIENCE
+        if n < task.train.shape[1]:
+            gain, patience = max(gain, COARSE_GAIN), PATIENCE
         while at.rung < len(task.ratios):
             ratio, stage_best, decay = task.ratio(at.rung, n), np.inf, np.inf
             score = self._score(task, at.theta)

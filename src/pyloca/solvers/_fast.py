@@ -48,7 +48,7 @@ from pyloca.thresholds import MANY_APART
 __all__ = ["FastState", "solve_fast"]
 
 WHITEN, DECODE = "whiten", "decode"  # the stages in which a checkpoint is written
-MAX_ITER = 2000  # over all stages; noise-free data would go on improving forever
+MAX_ITER = 4000  # over all stages; noise-free data would go on improving forever
 WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 200
 # Weight decay c · (held-out loss) / (number of residuals).
 DECAYS = (30.0, 1.0, 0.03, 0.001)
