@@ -181,14 +181,18 @@ class Descent:
         loss, gain, patience = task.loss(at.subset), task.gain(n), LAST_PATIENCE
         if n < task.train.shape[1]:
             gain, patience = max(gain, COARSE_GAIN), PATIENCE
+        optimizer, decay = None, np.inf
         while at.rung < len(task.ratios):
-            ratio, stage_best, decay = task.ratio(at.rung, n), np.inf, np.inf
+            ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
             score = self._score(task, at.theta)
-            optimizer, idle = None, 0
             while at.iteration < at.last:
-                if optimizer is None or ratio * score.value < 0.5 * decay:
-                    decay = ratio * score.value
-                    optimizer = LBFGS(Evaluation(task.kernel, staged, loss, decay), at.theta)
+                if fresh or ratio * score.value < 0.5 * decay:
+                    before, decay, fresh = decay, ratio * score.value, False
+                    function = Evaluation(task.kernel, staged, loss, decay)
+                    if optimizer is None:
+                        optimizer = LBFGS(function, at.theta)
+                    else:
+                        optimizer = optimizer.follow(function, at.theta, 2 * (decay - before))
                 going = self._segment(task, optimizer, staged, decay)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
