@@ -1,7 +1,7 @@
 """How the fast solver trains one network: L-BFGS, preconditioned by Gauss–Newton, validated on held-out bursts.
 
-The weight decay starts strong and is lowered stage by stage, as long as the held-out score improves; weights are
-averaged over the latest iterations where that does no harm.
+The weight decay starts strong and is lowered rung by rung, as long as the held-out score improves, on a few bursts
+first and then on more; weights are averaged over the latest iterations where that does no harm.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ TAIL = 25  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
 # Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle.
 PATIENCE, LAST_PATIENCE = 1, 2
+MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
@@ -70,7 +71,7 @@ class Task:
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
-        return self.ratios[rung] / (n * self.residuals or 1)
+        return min(MAX_RATIO, self.ratios[rung] / (n * self.residuals or 1))
 
     def gain(self, n: int) -> float:
         """Return the gain below which n bursts are idle: a fixed number of parameters' worth when there are many."""
@@ -144,10 +145,10 @@ class Descent:
         """
         if not resumed:
             self._begin(task)
-        self._lower(task)
+        optimizer, decay = self._lower(task)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
-            self._lower(task)
+            optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
 
     def _begin(self, task: Task) -> None:
@@ -159,7 +160,7 @@ class Descent:
         at.best_rung = at.rung = 0
 
     def _widen(self, task: Task) -> None:
-        """Go on with more bursts, from the best weights and decay so far. More bursts are better, whatever the score."""
+        """Go on with more bursts from the best weights and decay so far, whatever score these had with fewer."""
         at, n = self.state, task.train.shape[1]
         rest = np.setdiff1d(np.arange(n), at.subset.numpy())
         size = WIDEN * len(at.subset)
@@ -174,19 +175,21 @@ class Descent:
         rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
         return torch.from_numpy(rows)
 
-    def _lower(self, task: Task) -> None:
-        """Lower the decay rung by rung on the bursts in use."""
+    def _lower(self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf) -> tuple[LBFGS | None, float]:
+        """Lower the decay rung by rung on the bursts in use.
+
+        Takes and returns the optimizer and its decay, for its memory: fewer bursts tell nearly the same curvature.
+        """
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
         loss, gain, patience = task.loss(at.subset), task.gain(n), LAST_PATIENCE
         if n < task.train.shape[1]:
             gain, patience = max(gain, COARSE_GAIN), PATIENCE
-        optimizer, decay = None, np.inf
         while at.rung < len(task.ratios):
             ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
             score = self._score(task, at.theta)
             while at.iteration < at.last:
-                if fresh or ratio * score.value < 0.5 * decay:
+                if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
                     before, decay, fresh = decay, ratio * score.value, False
                     function = Evaluation(task.kernel, staged, loss, decay)
                     if optimizer is None:
@@ -206,6 +209,8 @@ class Descent:
             if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
                 break
             at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
+            optimizer = None  # a much lower decay leads far away, where the memory would mislead
+        return optimizer, decay
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
         self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)

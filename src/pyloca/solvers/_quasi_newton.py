@@ -251,7 +251,7 @@ class _Memory:
         self._ymy[place] = column
 
     def add_ridge(self, ridge: float) -> None:
-        """Change the remembered curvature by ridge · I: y + ridge s in place of y. What is hardly positive is dropped."""
+        """Change the remembered curvature by ridge · I: y + ridge s in place of y. Pairs with a small sᵀy go."""
         pairs = [(self._s[place].clone(), self._y[place].clone()) for place in self._order]
         self.clear()
         for s, y in pairs:
