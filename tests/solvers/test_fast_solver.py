@@ -398,22 +398,6 @@ def test_the_decay_is_a_prior_that_bursts_outweigh():
     assert task.gain(200_000) == 1e-2
 
 
-@pytest.mark.slow
-def test_hidden_layers_stay_alive_where_sampling_is_most_of_the_loss():
-    """k = 5 with 9 points: the floor is 15/8, and a decay in proportion to it would leave a linear encoder."""
-    random = np.random.RandomState(0)
-    linear = np.linalg.qr(random.standard_normal((8, 5)))[0].T
-    inner, outer = 1.5 * random.standard_normal((5, 16)), random.standard_normal((16, 8)) / 4
-    X = random.uniform(size=(300, 5))
-    cloud = X[:, None] + 0.02 * random.standard_normal((300, 9, 5))
-    bursts = cloud @ linear + 0.3 * np.sin(cloud @ inner) @ outer
-    stop = [lambda record: record["stage"] == "fit decoder"]
-    options = {"intrinsic_dim": 5, "burst_std": 0.02, "random_state": 0, "callbacks": stop}
-    model = short_fit(LOCA(5, hidden_layers=(20, 20), **options), bursts)
-    straight = short_fit(LOCA(5, hidden_layers=(), **options), bursts)
-    assert stress(X, model.embedding_) < 0.5 * stress(X, straight.embedding_)
-
-
 # -- the fast solver: what must not matter ----------------------------------------------------------------------
 
 
