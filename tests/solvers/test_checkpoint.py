@@ -191,7 +191,7 @@ def test_the_file_is_written_now_and_then(monkeypatch, tmp_path):
     monkeypatch.setattr(_checkpoint, "EVERY", 0.0)
     seen = []
     _, bursts = planar_bursts(100, 30)
-    model = LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=300)
+    model = LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=220)
     model.callbacks = [lambda record: seen.append((record["stage"], (tmp_path / "c").exists()))]
     with pytest.warns(TrustWarning):
         model.fit(bursts, checkpoint=tmp_path / "c")

@@ -384,6 +384,21 @@ def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
     assert len(decays(True)) == len(_fast.DECAYS)
 
 
+def test_the_decay_is_a_prior_that_bursts_outweigh():
+    task = _descent.Task(
+        "t", None, None, None, None, None, None, iterations=1, ratios=(30.0, 1.0), idle_gain=1e-2, residuals=3
+    )
+    assert task.ratio(1, 1000) == pytest.approx(1 / 3000)
+    assert task.ratio(0, 100_000) == pytest.approx(task.ratio(0, 1000) / 100)
+    assert task.ratio(0, 10) == _descent.MAX_RATIO
+    assert task.gain(100) == 1e-2
+    assert task.gain(200_000) == pytest.approx(task.gain(20_000) / 10)
+    task.residuals = 0  # as it stands, whatever the number of bursts
+    task.ratios = (2e-2,)
+    assert task.ratio(0, 1000) == 2e-2
+    assert task.gain(200_000) == 1e-2
+
+
 # -- the fast solver: what must not matter ----------------------------------------------------------------------
 
 

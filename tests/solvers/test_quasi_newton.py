@@ -134,6 +134,43 @@ def test_at_the_minimum_there_is_no_step():
     assert not flat.step()
 
 
+@pytest.mark.parametrize("ridge", [3.0, -0.5, -0.999])
+def test_a_ridge_changes_the_memory_and_is_forgotten_nowhere(ridge):
+    """On a quadratic, y = A s exactly, so the memory must be that of A + ridge · I; pairs that turn negative go."""
+    function, A, _ = quadratic(100)
+    optimizer = LBFGS(function, torch.ones(40, dtype=torch.float64))
+    for _ in range(12):
+        optimizer.step()
+    changed = A + ridge * torch.eye(40, dtype=torch.float64)
+
+    def with_ridge(x):
+        value, gradient = function(x)
+        return value + 0.5 * ridge * float(x @ x), gradient + ridge * x
+
+    other = optimizer.follow(with_ridge, optimizer.theta, ridge)
+    memory, naive = other._memory, _Memory(other.theta)
+    assert len(memory) > 6
+    for place in memory._order:
+        s, y = memory._s[place], memory._y[place]
+        torch.testing.assert_close(y, changed @ s)
+        assert float(s @ y) == pytest.approx(1)
+        naive.append(s.clone(), y.clone())
+    torch.testing.assert_close(memory.direction(other.gradient), naive.direction(other.gradient))
+    fresh = LBFGS(with_ridge, optimizer.theta)
+    for _ in range(10):
+        assert other.step() and fresh.step()
+    assert other.value < fresh.value
+
+
+def test_pairs_that_a_ridge_makes_negative_are_dropped():
+    function, _, _ = quadratic(100)
+    optimizer = LBFGS(function, torch.ones(40, dtype=torch.float64))
+    for _ in range(12):
+        optimizer.step()
+    optimizer._memory.add_ridge(-1000.0)
+    assert len(optimizer._memory) == 0
+
+
 def test_the_start_is_left_alone():
     function, _, _ = quadratic(10)
     start = torch.zeros(40, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """How the fast solver trains one network: L-BFGS, preconditioned by Gauss–Newton, validated on held-out bursts.
 
-The weight decay starts strong and is lowered stage by stage, as long as the held-out score improves; weights are
-averaged over the latest iterations where that does no harm.
+The weight decay starts strong and is lowered rung by rung, as long as the held-out score improves, on a few bursts
+first and then on more; weights are averaged over the latest iterations where that does no harm.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ TAIL = 25  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
 # Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle.
 PATIENCE, LAST_PATIENCE = 1, 2
+MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
+COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 
@@ -60,7 +62,7 @@ class Task:
     loss: Callable[[Tensor], Loss]  # of the training bursts in these rows
     cotangents: Cotangents
     score: Callable[[Tensor], Score]  # of the network's output on the held-out bursts
-    iterations: int
+    iterations: int  # at most; half as many with each number of bursts when there are several
     ratios: tuple[float, ...]  # weight decays as multiples of the held-out score, high to low
     idle_gain: float  # a stage is idle when the score falls by less than this part of itself in a segment
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
@@ -69,7 +71,7 @@ class Task:
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
-        return self.ratios[rung] / (n * self.residuals or 1)
+        return min(MAX_RATIO, self.ratios[rung] / (n * self.residuals or 1))
 
     def gain(self, n: int) -> float:
         """Return the gain below which n bursts are idle: a fixed number of parameters' worth when there are many."""
@@ -143,28 +145,28 @@ class Descent:
         """
         if not resumed:
             self._begin(task)
-        self._lower(task)
+        optimizer, decay = self._lower(task)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
-            self._lower(task)
+            optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
 
     def _begin(self, task: Task) -> None:
         at = self.state
-        at.stage, at.last = task.name, at.iteration + task.iterations
-        at.subset = self.subset(task.train.shape[1])
+        at.stage, at.subset = task.name, self.subset(task.train.shape[1])
+        at.last = at.iteration + task.iterations // (1 if len(at.subset) == task.train.shape[1] else 2)
         at.theta = at.best_theta = task.kernel.theta.clone()
         at.best_score = at.score_before = np.inf
         at.best_rung = at.rung = 0
 
     def _widen(self, task: Task) -> None:
-        """Go on with more bursts, from the best weights and decay so far. More bursts are better, whatever the score."""
+        """Go on with more bursts from the best weights and decay so far, whatever score these had with fewer."""
         at, n = self.state, task.train.shape[1]
         rest = np.setdiff1d(np.arange(n), at.subset.numpy())
         size = WIDEN * len(at.subset)
         more = rest if 2 * size > n else self.random.permutation(rest)[: size - len(at.subset)]
         at.subset = torch.from_numpy(np.sort(np.concatenate([at.subset.numpy(), more])))
-        at.last = at.iteration + task.iterations
+        at.last = at.iteration + task.iterations // 2
         at.theta, at.rung = at.best_theta, at.best_rung
         at.best_score = at.score_before = np.inf
 
@@ -173,20 +175,27 @@ class Descent:
         rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
         return torch.from_numpy(rows)
 
-    def _lower(self, task: Task) -> None:
-        """Lower the decay rung by rung on the bursts in use."""
+    def _lower(self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf) -> tuple[LBFGS | None, float]:
+        """Lower the decay rung by rung on the bursts in use.
+
+        Takes and returns the optimizer and its decay, for its memory: fewer bursts tell nearly the same curvature.
+        """
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
-        loss, gain = task.loss(at.subset), task.gain(n)
-        patience = PATIENCE if n < task.train.shape[1] else LAST_PATIENCE
+        loss, gain, patience = task.loss(at.subset), task.gain(n), LAST_PATIENCE
+        if n < task.train.shape[1]:
+            gain, patience = max(gain, COARSE_GAIN), PATIENCE
         while at.rung < len(task.ratios):
-            ratio, stage_best, decay = task.ratio(at.rung, n), np.inf, np.inf
+            ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
             score = self._score(task, at.theta)
-            optimizer, idle = None, 0
             while at.iteration < at.last:
-                if optimizer is None or ratio * score.value < 0.5 * decay:
-                    decay = ratio * score.value
-                    optimizer = LBFGS(Evaluation(task.kernel, staged, loss, decay), at.theta)
+                if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
+                    before, decay, fresh = decay, ratio * score.value, False
+                    function = Evaluation(task.kernel, staged, loss, decay)
+                    if optimizer is None:
+                        optimizer = LBFGS(function, at.theta)
+                    else:
+                        optimizer = optimizer.follow(function, at.theta, 2 * (decay - before))
                 going = self._segment(task, optimizer, staged, decay)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
@@ -200,6 +209,8 @@ class Descent:
             if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
                 break
             at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
+            optimizer = None  # a much lower decay leads far away, where the memory would mislead
+        return optimizer, decay
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
         self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)

@@ -146,6 +146,28 @@ class LBFGS:
     def preconditioner(self, metric: Preconditioner | None) -> None:
         self._memory.set_metric(metric)
 
+    def follow(self, function: Function, theta: Tensor, ridge: float) -> LBFGS:
+        """Minimise another function that differs by a quadratic only, and keep what is known of the curvature.
+
+        Parameters
+        ----------
+        function : callable
+            The present function + ½ `ridge` ‖θ‖².
+        theta : Tensor (n,)
+            Start; not changed.
+        ridge : float
+            It may be negative.
+
+        Returns
+        -------
+        LBFGS
+            It takes over the memory; the present one must not be used any more.
+        """
+        other = LBFGS(function, theta)
+        other._memory = self._memory
+        other._memory.add_ridge(ridge)
+        return other
+
     def step(self) -> bool:
         """Take one step.
 
@@ -227,6 +249,15 @@ class _Memory:
         column = self._my @ self._y[place]
         self._ymy[:, place] = column
         self._ymy[place] = column
+
+    def add_ridge(self, ridge: float) -> None:
+        """Change the remembered curvature by ridge · I: y + ridge s in place of y. Pairs with a small sᵀy go."""
+        pairs = [(self._s[place].clone(), self._y[place].clone()) for place in self._order]
+        self.clear()
+        for s, y in pairs:
+            y.add_(s, alpha=ridge)
+            if float(torch.dot(s, y)) > 0.1:  # of 1
+                self.append(s, y)
 
     def direction(self, gradient: Tensor) -> Tensor:
         """Compute −H g, H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
