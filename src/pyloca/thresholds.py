@@ -238,6 +238,13 @@ LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of the
 ALIKE = _threshold(
     "ALIKE", 0.6, "part of pairs in which neighbours are more alike than strangers", "unrelated", side="below"
 )
+UNEXPLAINED_STEP = _define(
+    "UNEXPLAINED_STEP", 4.0, "times its length that a step to a neighbour costs which leaves the tangents at both ends"
+)
+ALIEN = _define("ALIEN", 0.8, "part of its steps to neighbours that leave the tangents of a burst off the surface")
+UNSAMPLED = _threshold(
+    "UNSAMPLED", 0.06, "part of the steps to neighbours that leave the tangents at both ends", "sparse"
+)
 CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
 MANY_CROSSED = _define("MANY_CROSSED", 0.005, "part of the near neighbours that cross, or a kink lies between them")
 THROUGH = _threshold(

@@ -8,7 +8,7 @@ from pyloca.geometry._noise_estimate import given_noise
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._scale import feature_scale
-from pyloca.geometry._sheets import SheetDistance
+from pyloca.geometry._sheets import SheetDistance, nearest
 from pyloca.geometry._spectra import (
     BurstSpectra,
     burst_std_from_spectra,
@@ -40,6 +40,7 @@ __all__ = [
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
+    "nearest",
     "noise_from_spectra",
     "refuse_pieces",
     "regress",
