@@ -214,7 +214,9 @@ OFF_SHEET = _define("OFF_SHEET", 16.0, "times its length that a step off the tan
 SHORT_EDGE = _define("SHORT_EDGE", 3.0, "times that reach for edges that are used even where they join no pieces")
 JOINTS = _define("JOINTS", 3.0, "times the cheapest edge between two pieces that others between them may cost")
 GAP_EDGES = _define("GAP_EDGES", 3, "edges over a gap in a curve, from each of its sides")
-EXPLAINED_EDGE = _define("EXPLAINED_EDGE", 2.0, "times its length that such an edge may cost, so that a bend explains it")
+EXPLAINED_EDGE = _define(
+    "EXPLAINED_EDGE", 2.0, "times its length that such an edge may cost, so that a bend explains it"
+)
 REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
 # Uniform and Gaussian samples of curves, surfaces and volumes leave no burst farther from all others than 1.6 reaches;
 # heavy tails and sparse places beside dense ones 5, but along the surface.

@@ -1,7 +1,7 @@
 """The fast solver: a whole fit, what it can be given, when it stops, what must not matter."""
 
-import itertools
 import copy
+import itertools
 
 import numpy as np
 import pytest

@@ -322,7 +322,7 @@ class _Symptoms:
         return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
 
     def misplaced(self) -> bool:
-        """Whether parts of the data lie in wrong places. (A decoder alone may fail on a fine coil that is right.)"""
+        """Whether parts of the data lie in wrong places; a decoder that fails is not enough, as on a fine coil."""
         return MANY_APART.passed(self.apart) or self.torn
 
     @cached_property

@@ -188,7 +188,7 @@ class _FastSolver:
     # -- start --------------------------------------------------------------------------------------------------
 
     def _starts(self) -> Iterator[tuple[Alignment, str]]:
-        """Yield alignments that do not overlap themselves, and what was wrong with the first if another comes before it.
+        """Yield alignments that do not overlap themselves, and what was wrong with the first if another comes first.
 
         When all of them do, yield the best one after all: then the data are at fault. A run that was interrupted goes
         on where it was: alignments are the same each time they are made.
