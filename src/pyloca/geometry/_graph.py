@@ -252,8 +252,9 @@ def connected_graph(
     """Build a neighbour graph in one piece, with more neighbours where the default leaves gaps.
 
     A few neighbours per burst may not cross every gap that random sampling leaves, so pieces are joined by edges to
-    farther neighbours, up to four times as many. An edge may be at most 10 times as long as the distance from either of its ends to its tenth neighbour;
-    bursts that only longer edges would join count as separate pieces.
+    farther neighbours, up to four times as many. An edge may be at most 10 times as long as the distance from either
+    of its ends to its tenth neighbour (3 times where it joins no pieces); bursts that only longer edges would join
+    count as separate pieces.
 
     Parameters
     ----------
