@@ -161,6 +161,13 @@ def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) ->
     -------
     float
         √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts)
+    >>> strain_beyond_sampling(align(statistics, random_state=0), statistics) < 0.3
+    True
     """
     sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.effective_counts)) - 1)
     return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

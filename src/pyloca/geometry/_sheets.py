@@ -176,6 +176,14 @@ def nearest(distance: SheetDistance, n_neighbors: int, *, brute: int = BRUTE) ->
         In no order.
     squared : (N, n_neighbors) array
         Squared distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.c_[np.arange(4.0) ** 2, np.zeros(4)]
+    >>> statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (4, 1, 1)))
+    >>> nearest(SheetDistance(statistics), 1)[0].ravel()
+    array([1, 0, 1, 2])
     """
     n = len(distance)
     if n > brute:
