@@ -176,11 +176,25 @@ def kinks(seed: int) -> Dataset:
     return plant("kinks", seed, measure=measure)
 
 
+def few_per_turn(seed: int) -> Dataset:
+    """A spiral of five turns with 30 bursts on each: fewer than its bends need."""
+    angle = 10 * np.pi * np.random.RandomState(1000 + seed).uniform(size=(150, 1))
+    t = np.linspace(-0.5, 10 * np.pi + 0.5, 200_000)
+    curve = (1 + t / (2 * np.pi))[:, None] * np.stack([np.cos(t), np.sin(t)], axis=1)
+    length = np.r_[0, np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))]
+
+    def measure(x: np.ndarray) -> np.ndarray:
+        return np.stack([np.interp(x[:, 0], length, column) for column in curve.T], axis=1)
+
+    return plant("few bursts per turn", seed, X=np.interp(angle, t, length), measure=measure)
+
+
 FAULTS = {
     "uneven_size": two_sizes,
     "uneven_shape": turning,
     "outliers": outliers,
     "crossing": crossing,
+    "sparse": few_per_turn,
     "unrelated": shuffled,
     "few_points": four_points,
     "noise": noisy,

@@ -23,7 +23,6 @@ from benchmarks.fitting import fit_facts, part
 from benchmarks.rows import Row
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
-from pyloca.paper.experiments._measurements import smooth_map
 from pyloca.solvers import _fast
 
 Array = NDArray[np.float64]
@@ -108,8 +107,16 @@ def make(kind: str, seed: int, n_bursts: int = BURSTS, n_points: int = POINTS, s
     X = surface.chart(u)
     d = X.shape[1]
     clouds = surface.bursts(u, std, n_points, random)
-    measured = smooth_map(d, d + 2, random)(clouds.reshape(-1, d))
+    measured = _instrument(d, d + 2, random)(clouds.reshape(-1, d))
     return X, measured.reshape(n_bursts, n_points, -1)
+
+
+def _instrument(d: int, n_out: int, random: np.random.RandomState) -> Callable[[Array], Array]:
+    """A random linear map and waves about as long as the surface is wide, in any number of dimensions."""
+    linear = np.linalg.qr(random.standard_normal((n_out, d)))[0].T
+    inner, phase = 2 * random.standard_normal((d, 2 * n_out)) / np.sqrt(d), random.uniform(0, TURN, 2 * n_out)
+    outer = random.standard_normal((2 * n_out, n_out)) / np.sqrt(2 * n_out)
+    return lambda x: x @ linear + 0.3 * np.sin(x @ inner + phase) @ outer
 
 
 def _measure(seed: int, *, kind: str) -> dict[str, Any]:

@@ -214,7 +214,9 @@ OFF_SHEET = _define("OFF_SHEET", 16.0, "times its length that a step off the tan
 SHORT_EDGE = _define("SHORT_EDGE", 3.0, "times that reach for edges that are used even where they join no pieces")
 JOINTS = _define("JOINTS", 3.0, "times the cheapest edge between two pieces that others between them may cost")
 GAP_EDGES = _define("GAP_EDGES", 3, "edges over a gap in a curve, from each of its sides")
-EXPLAINED_EDGE = _define("EXPLAINED_EDGE", 2.0, "times its length that such an edge may cost, so that a bend explains it")
+EXPLAINED_EDGE = _define(
+    "EXPLAINED_EDGE", 2.0, "times its length that such an edge may cost, so that a bend explains it"
+)
 REACH = _define("REACH", 10, "the neighbour that is the reach of a burst")
 # Uniform and Gaussian samples of curves, surfaces and volumes leave no burst farther from all others than 1.6 reaches;
 # heavy tails and sparse places beside dense ones 5, but along the surface.
@@ -237,6 +239,13 @@ STRANGE = _define("STRANGE", 2.0, "times sampling that strangers must differ, or
 LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of their size")
 ALIKE = _threshold(
     "ALIKE", 0.6, "part of pairs in which neighbours are more alike than strangers", "unrelated", side="below"
+)
+UNEXPLAINED_STEP = _define(
+    "UNEXPLAINED_STEP", 4.0, "times its length that a step to a neighbour costs which leaves the tangents at both ends"
+)
+ALIEN = _define("ALIEN", 0.8, "part of its steps to neighbours that leave the tangents of a burst off the surface")
+UNSAMPLED = _threshold(
+    "UNSAMPLED", 0.06, "part of the steps to neighbours that leave the tangents at both ends", "sparse"
 )
 CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
 MANY_CROSSED = _define("MANY_CROSSED", 0.005, "part of the near neighbours that cross, or a kink lies between them")

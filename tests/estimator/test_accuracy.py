@@ -107,7 +107,7 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay, anchors
         total += weight * (np.trace(gram) - np.log(np.linalg.det(gram)) - len(gram))
         if anchors is not None:
             off = h + x @ skip - anchors[i_burst]
-            total += 3 * off @ off / np.mean(statistics.counts - 1)
+            total += (30 if statistics.intrinsic_dim == 1 else 3) * off @ off / np.mean(statistics.counts - 1)
     return total / len(weights) + decay * theta @ theta
 
 

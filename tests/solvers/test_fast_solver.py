@@ -478,7 +478,7 @@ def test_anchors_are_the_aligned_positions_and_exist_only_where_bending_is_free(
     short_fit(tiny_loca(n_components=2, burst_std=0.02, hidden_layers=(4,)), bursts)
     anchors = states[0].anchors
     assert anchors.shape == (54, 3)
-    assert torch.allclose(anchors[:, 0], torch.tensor(3 / 19, dtype=torch.float64))
+    assert torch.allclose(anchors[:, 0], torch.tensor(30 / 19, dtype=torch.float64))
     assert float(anchors[:, 1:].square().mean()) == pytest.approx(1)
     states.clear()
     _, flat = planar_bursts(60, 20)

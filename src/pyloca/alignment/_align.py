@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyloca._arguments import check_count, check_real
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
-from pyloca.alignment._rigid import integrate, poisson_solver, refine
+from pyloca.alignment._rigid import integrate, poisson_solver, refine, refine_surface
 from pyloca.alignment._synchronization import synchronize
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, connected_graph
@@ -19,7 +19,7 @@ __all__ = ["MAX_BURSTS", "Alignment", "align", "strain_beyond_sampling"]
 
 MAX_BURSTS = 4000
 MIN_BURSTS = 8  # fewer have no shape
-REFINEMENTS = 30
+REFINEMENTS, BENDS = 30, 150
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,10 @@ def align(
         start = integrate(edges, synchronize(statistics, edges, random), solve)
     else:
         start = landmark_mds(graph, d, sigma, random)
-    positions, frames, strain, strains = refine(edges, start, solve, REFINEMENTS)
+    if d > k > 1:
+        positions, frames, strain, strains = refine_surface(edges, start, solve, BENDS)
+    else:  # a curve has no shape of its own: converging would only follow the noise
+        positions, frames, strain, strains = refine(edges, start, solve, REFINEMENTS)
     axes = _principal_axes(positions)
     return Alignment(rows, positions @ axes, frames @ axes, strain, strains)
 
@@ -158,6 +161,13 @@ def strain_beyond_sampling(alignment: Alignment, statistics: BurstStatistics) ->
     -------
     float
         √max(strain² − (k + 1) / (4 (M − 1)), 0), with the medians of strain and M.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts)
+    >>> strain_beyond_sampling(align(statistics, random_state=0), statistics) < 0.3
+    True
     """
     sampled = 0.25 * (statistics.intrinsic_dim + 1) / (float(np.median(statistics.sampled_counts)) - 1)
     return float(np.sqrt(max(float(np.median(alignment.strains)) ** 2 - sampled, 0)))

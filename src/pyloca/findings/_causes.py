@@ -25,6 +25,7 @@ from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._round_trip import RoundTrip, lossy
+from pyloca.findings._sampling import sparse_bends
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
@@ -133,6 +134,7 @@ def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
     return _first(
         [
             near.unrelated,
+            partial(sparse_bends, fit.statistics, symptoms.misplaced),
             symptoms.crossing,
             symptoms.few_bursts,
             symptoms.curved,
@@ -319,6 +321,10 @@ class _Symptoms:
         if MANY_APART.passed(self.apart):
             return f"{self.apart:.0%} of the bursts lie among others with distant measurements"
         return f"{lost_bursts(white).mean():.0%} of the bursts are far from white" if self.torn else ""
+
+    def misplaced(self) -> bool:
+        """Whether parts of the data lie in wrong places; a decoder that fails is not enough, as on a fine coil."""
+        return MANY_APART.passed(self.apart) or self.torn
 
     @cached_property
     def flat(self) -> Alignment | None:

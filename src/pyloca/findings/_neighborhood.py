@@ -72,7 +72,7 @@ class Neighborhood:
         self.rows = sample_rows(n, SAMPLE)
         self.lost = self.all_lost[self.rows]
         self.all, self.statistics = statistics, statistics[self.rows]
-        self.graph: BurstGraph = mahalanobis_graph(self.statistics, NEIGHBORS)
+        self.graph: BurstGraph = mahalanobis_graph(self.statistics, NEIGHBORS, off=1.0)
 
     @property
     def _sound(self) -> NDArray[np.bool_]:

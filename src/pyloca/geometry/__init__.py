@@ -9,7 +9,7 @@ from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import nearest_rows, sample_rows
 from pyloca.geometry._scale import feature_scale
-from pyloca.geometry._sheets import SheetDistance
+from pyloca.geometry._sheets import SheetDistance, nearest
 from pyloca.geometry._spectra import (
     BurstSpectra,
     burst_std_from_spectra,
@@ -43,6 +43,7 @@ __all__ = [
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
+    "nearest",
     "nearest_rows",
     "noise_from_spectra",
     "refuse_pieces",

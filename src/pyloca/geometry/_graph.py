@@ -203,7 +203,7 @@ class JointMahalanobis:
         return np.maximum(out, 0, out=out)
 
 
-def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGraph:
+def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int, *, off: float = OFF_SHEET) -> BurstGraph:
     """Join each burst to its nearest neighbours on its own sheet.
 
     Nearest is meant by `SheetDistance`: as by `JointMahalanobis`, but a step off the tangents that no bend explains
@@ -214,6 +214,9 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
     statistics : BurstStatistics
     n_neighbors : int
         Neighbours per burst, at most N − 1.
+    off : float, default=16
+        What a step off the tangents costs that no bend explains. With 1, neighbours are those under `JointMahalanobis`,
+        also from one sheet to another.
 
     Returns
     -------
@@ -230,7 +233,7 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int) -> BurstGra
     """
     n = len(statistics)
     n_neighbors = min(n_neighbors, n - 1)
-    metric = SheetDistance(statistics)
+    metric = SheetDistance(statistics, off=off)
     near, squared = nearest(metric, n_neighbors)
     i = np.repeat(np.arange(n), n_neighbors)
     heads, tails = np.minimum(i, near.ravel()), np.maximum(i, near.ravel())
@@ -249,8 +252,9 @@ def connected_graph(
     """Build a neighbour graph in one piece, with more neighbours where the default leaves gaps.
 
     A few neighbours per burst may not cross every gap that random sampling leaves, so pieces are joined by edges to
-    farther neighbours, up to four times as many. An edge may be at most 10 times as long as the distance from either of its ends to its tenth neighbour;
-    bursts that only longer edges would join count as separate pieces.
+    farther neighbours, up to four times as many. An edge may be at most 10 times as long as the distance from either
+    of its ends to its tenth neighbour (3 times where it joins no pieces); bursts that only longer edges would join
+    count as separate pieces.
 
     Parameters
     ----------
@@ -324,7 +328,8 @@ def _closed(graph: BurstGraph, statistics: BurstStatistics) -> BurstGraph:
         return graph
     reach = relative_lengths(BurstGraph(graph.n_nodes, graph.heads, graph.tails, graph.costs))[1]
     costs, lengths = (np.sqrt(SheetDistance(statistics, off=off).squared(lonely)) for off in (OFF_SHEET, 1.0))  # (b, N)
-    along = basis[lonely] @ statistics.means.T - np.einsum("bd,bd->b", basis[lonely], statistics.means[lonely])[:, None]
+    here = np.einsum("bd,bd->b", basis[lonely], statistics.means[lonely])
+    along = basis[lonely] @ statistics.means.T - here[:, None]
     missing = np.where(ahead[lonely] == 0, 1, -1)
     far = (along * missing[:, None] <= 0) | (costs > SHORT_EDGE * np.minimum(reach[lonely][:, None], reach))
     far |= costs > EXPLAINED_EDGE * lengths

@@ -44,10 +44,10 @@ class SheetDistance:
     Two sheets with a gap of half a burst between them:
 
     >>> import numpy as np
-    >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.5]])
-    >>> statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (3, 1, 1)))
-    >>> np.sqrt(SheetDistance(statistics).squared(np.array([0]))).round(3)
-    array([[0., 1., 8.]])
+    >>> points = np.c_[np.tile(np.arange(5.0), 2), np.repeat([0.0, 0.5], 5)]
+    >>> statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (10, 1, 1)))
+    >>> np.sqrt(SheetDistance(statistics).squared(np.array([0])))[0, [1, 5]].round(3)
+    array([1., 8.])
     """
 
     def __init__(self, statistics: BurstStatistics, *, off: float = OFF_SHEET) -> None:
@@ -176,6 +176,14 @@ def nearest(distance: SheetDistance, n_neighbors: int, *, brute: int = BRUTE) ->
         In no order.
     squared : (N, n_neighbors) array
         Squared distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.c_[np.arange(10.0) ** 2, np.zeros(10)]
+    >>> statistics = BurstStatistics.from_jacobians(points, np.tile([[1.0], [0.0]], (10, 1, 1)))
+    >>> nearest(SheetDistance(statistics), 1)[0].ravel()
+    array([1, 0, 1, 2, 3, 4, 5, 6, 7, 8])
     """
     n = len(distance)
     if n > brute:

@@ -67,6 +67,7 @@ TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the loss of your ow
 # positions are then a prior: 3 ‖ρ(μ_i) − p_i‖² per burst in −2 log likelihood, positions in embedding units. That is
 # weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
 ANCHOR = 3.0
+CURVE_ANCHOR = 30.0  # nothing but the alignment tells the shape of a curve
 EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
 # Alignments to start from. When the first one, or its result, is folded, the others are made, the least folded first.
 # Where bends are hardly sampled, fewer neighbours do not reach across them; where frames are turned over at a bend,
@@ -189,7 +190,7 @@ class _FastSolver:
     # -- start --------------------------------------------------------------------------------------------------
 
     def _starts(self) -> Iterator[tuple[Alignment, str]]:
-        """Yield alignments that do not overlap themselves, and what was wrong with the first if another comes before it.
+        """Yield alignments that do not overlap themselves, and what was wrong with the first if another comes first.
 
         When all of them do, yield the best one after all: then the data are at fault. A run that was interrupted goes
         on where it was: alignments are the same each time they are made.
@@ -271,7 +272,8 @@ class _FastSolver:
         return self._tensor(anchors)
 
     def _anchor_weight(self) -> float:
-        return ANCHOR / float(np.minimum(self.trained.counts - 1, EXACT).mean())
+        anchor = CURVE_ANCHOR if self.trained.intrinsic_dim == 1 else ANCHOR
+        return anchor / float(np.minimum(self.trained.counts - 1, EXACT).mean())
 
     # -- whiten -------------------------------------------------------------------------------------------------
 
