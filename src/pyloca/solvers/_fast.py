@@ -302,7 +302,7 @@ class _FastSolver:
     # -- decode -------------------------------------------------------------------------------------------------
 
     def _decode(self) -> None:
-        """Train the decoder of the best encoder: ours in closed form, your own by a least-squares start and a descent."""
+        """Train the decoder of the best encoder: ours in closed form, your own by least squares and a descent."""
         resumed = self.state.stage == DECODE
         self._load_encoder()
         if self.problem.decoder is None:
@@ -318,12 +318,18 @@ class _FastSolver:
     def _solve_decoder(self) -> None:
         """Choose features and solve for their outer weights; a resumed run chooses again, the same."""
         state, (_, train, held_out) = self.state, self.data
+        done = [record["stage"] for record in self.monitor.history].count("fit decoder")  # by a run that is resumed
         state.stage = DECODE
         inputs, held_inputs = self._encoded()
         activation, seed = self.problem.decoder_activation, self.problem.seed
-        features = FeatureDecoder(inputs, train, held_inputs, held_out, activation, seed)
+        linear = not self.problem.hidden_layers
+        features = FeatureDecoder(inputs, train, held_inputs, held_out, activation, seed, linear=linear)
 
         def seen(best: Candidate) -> None:
+            nonlocal done
+            if done:
+                done -= 1
+                return
             state.iteration += 1
             self.monitor.record(
                 "fit decoder", state.iteration, partial(replace, state), loss=best.error**2, decay=best.ridge
@@ -334,6 +340,7 @@ class _FastSolver:
         self.decoder_kernel = make_kernel(self.decoder)
         task = self._decoding()
         score = task.score(forward_all(self.decoder_kernel, held_inputs)).value
+        state.iteration += 1
         self.monitor.record(DECODE, state.iteration, loss=score, validation_loss=score, decay=choice.ridge)
 
     def _load_encoder(self) -> None:

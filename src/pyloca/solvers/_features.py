@@ -88,6 +88,8 @@ class FeatureDecoder:
     activation : str
         φ.
     seed : int
+    linear : bool, default=False
+        Whether to have no units at all: γ is affine.
     """
 
     def __init__(
@@ -98,7 +100,10 @@ class FeatureDecoder:
         held_targets: Tensor,
         activation: str,
         seed: int,
+        *,
+        linear: bool = False,
     ) -> None:
+        self.widths = (0,) if linear else WIDTHS
         self.inputs, self.targets = inputs.cpu().numpy(), targets.cpu().numpy()
         self.held_inputs, self.held_targets = held_inputs.cpu().numpy(), held_targets.cpu().numpy()
         self._size = float(np.sqrt(np.square(self.targets[0]).sum(axis=1).mean()))
@@ -123,10 +128,10 @@ class FeatureDecoder:
         Candidate
         """
         found: list[Candidate] = []
-        roughness: tuple[float, ...] = ROUGHNESS
+        roughness: tuple[float, ...] = ROUGHNESS if self.widths[-1] else ROUGHNESS[:1]
         weights: tuple[float, ...] = TANGENT_WEIGHTS
         before = np.inf
-        for width in WIDTHS:
+        for width in self.widths:
             of_width: list[Candidate] = []
             for size in roughness:
                 candidates = self._errors(width, size, weights)
@@ -166,17 +171,17 @@ class FeatureDecoder:
         outer = axes @ (axes.T @ moment / (np.maximum(eigen, 0) + choice.ridge * n)[:, None])  # (p + d + 1, D)
         d, width = self.inputs.shape[2], choice.width
         with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            network = MLP(d, (width,), outer.shape[1], self.activation, skip=True).double()
-        first, last = network.linear_layers()
+            network = MLP(d, (width,) if width else (), outer.shape[1], self.activation, skip=True).double()
         assert network.skip is not None
+        layers = network.linear_layers()
+        straight = outer[width : width + d].T
+        values = [(network.skip.weight, straight if width else 0 * straight), (layers[-1].bias, outer[-1])]
+        if width:
+            values += [(layers[0].weight, inner[0]), (layers[0].bias, inner[1]), (layers[1].weight, outer[:width].T)]
+        else:
+            values += [(layers[0].weight, straight)]
         with torch.no_grad():
-            for parameter, value in (
-                (first.weight, inner[0]),
-                (first.bias, inner[1]),
-                (last.weight, outer[:width].T),
-                (network.skip.weight, outer[width : width + d].T),
-                (last.bias, outer[-1]),
-            ):
+            for parameter, value in values:
                 parameter.copy_(torch.from_numpy(np.ascontiguousarray(value)))
         return network.eval()
 
