@@ -44,11 +44,12 @@ def _hand_over(random: np.random.RandomState) -> Map:
 
 
 def _rough(random: np.random.RandomState) -> Map:
-    """Sixty waves in a room, wavelengths from a fifth of it on, in 128 channels."""
-    angles, numbers = random.uniform(0, 2 * np.pi, 60), random.uniform(2, 30, 60)
+    """A hundred waves in a room, in 128 channels: long ones, and weaker ones that are too short for the bursts."""
+    numbers = np.r_[random.uniform(2, 15, 40), random.uniform(30, 60, 60)]
+    angles, phases = random.uniform(0, 2 * np.pi, (2, 100))
     waves = np.stack([numbers * np.cos(angles), numbers * np.sin(angles)])
-    phases = random.uniform(0, 2 * np.pi, 60)
-    channels = random.standard_normal((60, 128)) * (6 / numbers)[:, None]
+    strength = np.where(numbers < 20, 6 / numbers, 5 / numbers)
+    channels = random.standard_normal((100, 128)) * strength[:, None]
     return lambda x: np.sin(x @ waves + phases) @ channels
 
 
