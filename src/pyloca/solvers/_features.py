@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 WIDTHS = (128, 384, 1024)  # units, more only while that helps
-ROUGHNESS = (1.0, 2.0, 4.0, 8.0, 16.0)  # size of the inner weights, for inputs of unit size
+ROUGHNESS = (1.0, 2.0, 4.0, 8.0)  # size of the inner weights, for inputs of unit size
 TANGENT_WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1)  # w
 RIDGES = 10.0 ** np.arange(-14.0, 0.0)  # λ, as a part of the largest eigenvalue of the features' Gram matrix
 WORTH = 0.9  # more units must bring the error below this part
@@ -37,7 +37,7 @@ AS_GOOD = (
 )
 JITTER = 0.1  # distance at which units bend from a random burst
 FEW_JUDGES = 30  # held-out bursts; with fewer, training bursts take turns
-FOLDS = 4
+FOLDS, MOST_IN_TURNS = 4, 384  # turns, and units that are tried in them: each turn costs as much as all bursts do
 CHOSEN_ON = 3000  # training bursts on which the choice is made; all are used in the end
 BLOCK = 4096  # bursts whose features are held at a time
 
@@ -103,7 +103,9 @@ class FeatureDecoder:
         *,
         linear: bool = False,
     ) -> None:
-        self.widths = (0,) if linear else WIDTHS
+        equations = inputs.shape[0] * inputs.shape[1]  # more units than these tell nothing new
+        most = min(equations, MOST_IN_TURNS if held_inputs.shape[1] < FEW_JUDGES else equations)
+        self.widths = (0,) if linear else tuple(width for width in WIDTHS if width <= most) or WIDTHS[:1]
         self.inputs, self.targets = inputs.cpu().numpy(), targets.cpu().numpy()
         self.held_inputs, self.held_targets = held_inputs.cpu().numpy(), held_targets.cpu().numpy()
         self._size = float(np.sqrt(np.square(self.targets[0]).sum(axis=1).mean()))
