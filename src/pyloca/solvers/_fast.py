@@ -3,9 +3,9 @@
 1. *Fit* the encoder to positions and frames of the alignment, smoothly.
 2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as the held-out score improves. An
    encoder that comes out folded or collapsed is abandoned, and another alignment is tried.
-3. *Decode*: the same for the decoder, on values and tangents.
+3. *Decode*: solve for the decoder in closed form (`_features`), on values and tangents.
 
-It needs only `BurstStatistics`; `_descent` has the optimisation.
+It needs only `BurstStatistics`; `_descent` has the optimisation, also of your own decoder.
 """
 
 from __future__ import annotations
