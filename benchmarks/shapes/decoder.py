@@ -48,7 +48,7 @@ def _rough(random: np.random.RandomState) -> Map:
     numbers = np.r_[random.uniform(2, 15, 40), random.uniform(30, 60, 60)]
     angles, phases = random.uniform(0, 2 * np.pi, (2, 100))
     waves = np.stack([numbers * np.cos(angles), numbers * np.sin(angles)])
-    strength = np.where(numbers < 20, 6 / numbers, 5 / numbers)
+    strength = np.where(numbers < 20, 6 / numbers, 2.5 / numbers)
     channels = random.standard_normal((100, 128)) * strength[:, None]
     return lambda x: np.sin(x @ waves + phases) @ channels
 
