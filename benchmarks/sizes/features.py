@@ -1,7 +1,44 @@
-"""To be written."""
+"""Many features: processor seconds on one core, and stress beside that of the alignment."""
 
 from __future__ import annotations
 
-from benchmarks.rows import Row
+from functools import partial
+from typing import Any
 
-ROWS: tuple[Row, ...] = ()
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.fitting import aligned, fit_facts
+from benchmarks.rows import Row
+from benchmarks.shapes.decoder import spot_pictures
+from pyloca.geometry import BurstStatistics
+
+__all__ = ["ROWS"]
+
+BURSTS, POINTS, BURST_STD = 500, 30, 0.01
+
+
+def _measure(side: int, bar: float, seed: int) -> dict[str, Any]:
+    """Fit pictures of a spot, side × side pixels."""
+    random = np.random.RandomState(seed)
+    X = random.uniform(size=(BURSTS, 2))
+    places = X[:, None] + BURST_STD * random.standard_normal((BURSTS, POINTS, 2))
+    bursts = spot_pictures(side, 0.12)(places)
+    with threadpool_limits(1):
+        facts, _ = fit_facts(X, bursts, seed, burst_std=BURST_STD)
+        start = aligned(X, BurstStatistics.from_bursts(bursts, 2), 2, BURST_STD, seed)
+    seconds = facts.get("seconds", float("inf"))
+    facts |= {"value": seconds, "alignment": start, "ok": seconds <= bar and facts["stress"] <= start}
+    facts.pop("said", None)
+    return facts
+
+
+def _row(name: str, side: int, bar: float, seeds: tuple[int, ...] | None = None) -> Row:
+    return Row(name, bar, "processor seconds", partial(_measure, side, bar), seeds=seeds)
+
+
+ROWS: tuple[Row, ...] = (
+    _row("camera, D = 1,024", 32, 10.0),
+    _row("camera, D = 2,025", 45, 12.0),
+    _row("camera, D = 10,000", 100, 40.0, seeds=(0, 1, 2)),
+)

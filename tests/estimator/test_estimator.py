@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
@@ -251,11 +252,14 @@ def test_a_fit_without_a_decoder_says_so():
 
 
 def test_a_decoder_that_was_cut_short_is_said_so():
+    """Only your own can be: ours is solved for."""
     _, bursts = planar_bursts(60, 30)
-    whole = tiny_loca(max_iter=None).fit(bursts)
+    torch.manual_seed(0)
+    own = nn.Sequential(nn.Linear(2, 20), nn.Tanh(), nn.Linear(20, 3))
+    whole = tiny_loca(max_iter=None, decoder=own).fit(bursts)
     assert whole.converged_
     with pytest.warns(TrustWarning, match="in stage 'decode'"):
-        cut = tiny_loca(max_iter=whole.n_iter_ - 50).fit(bursts)
+        cut = tiny_loca(max_iter=whole.n_iter_ - 50, decoder=own).fit(bursts)
     assert not cut.converged_ and [f.name for f in cut.diagnostics_.findings] == ["unfinished"]
     assert "The decoder was cut short" in cut.diagnostics_.warnings[0]
 

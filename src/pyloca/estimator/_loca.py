@@ -67,7 +67,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         warm start. It trains a linear map from input to output beside your network, as ours have one, unless the module
         has an attribute ``linear_skip = False`` (for networks whose bounds or symmetries must hold).
     hidden_layers : sequence of int, default=(50, 50)
-        Widths of the hidden layers of the MLPs.
+        Widths of the hidden layers of the encoder; of the decoder too with the paper solver. The decoder of the fast
+        solver has one layer of 128 to 1024 units, as many as held-out bursts ask for; with ``()`` both are affine.
     activation : {"tanh", "sigmoid", "softplus", "elu", "leaky_relu"}, default="tanh"
         Activation of the MLPs.
     decoder_activation : str, optional

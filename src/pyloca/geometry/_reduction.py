@@ -19,8 +19,8 @@ FEWEST = 48  # features; with fewer there is nothing to gain
 PAYS = 0.5  # part of the features that a reduction may keep
 # What may be left out: of the means, as a part of the data's size; of the tangents, as a part of the shortest tangent
 # of the burst, for all but a few bursts. What noise explains may be left out too.
-LEFT_MEANS, LEFT_TANGENTS, MOST_BURSTS = 3e-4, 0.05, 0.95
-TRIED = (64, 160, 400)  # directions looked at, until that is enough
+LEFT_MEANS, LEFT_TANGENTS, MOST_BURSTS = 5e-4, 0.05, 0.95
+TRIED = (96, 400)  # directions looked at, until that is enough
 SAMPLE = 600  # bursts that the directions are found from
 
 

@@ -36,7 +36,7 @@ def thin_svd(centred: Array, n_rows: int) -> tuple[Array, Array, Array]:
     if dim <= WIDE * m:
         left, singular, right = np.linalg.svd(centred, full_matrices=False)
         return left, singular, right[:, :n_rows]
-    factor = np.linalg.qr(centred.transpose(0, 2, 1), mode="r")  # (b, M, M)
+    factor = np.asarray(np.linalg.qr(centred.transpose(0, 2, 1), mode="r"))  # (b, M, M)
     left, singular, _ = np.linalg.svd(factor.transpose(0, 2, 1))
     right = left[:, :, :n_rows].transpose(0, 2, 1) @ centred
     lengths = np.linalg.norm(right, axis=2, keepdims=True)

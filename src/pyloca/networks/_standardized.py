@@ -168,7 +168,7 @@ def widened_encoder(encoder: Standardized, centre: NDArray[np.float64], basis: N
     ends = [
         buffer.cpu().numpy() for buffer in (encoder.in_shift, encoder.in_scale, encoder.out_shift, encoder.out_scale)
     ]
-    return Standardized(wide, centre + basis @ ends[0], *ends[1:]).eval()
+    return Standardized(wide, centre + basis @ ends[0], ends[1], ends[2], ends[3]).eval()
 
 
 def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: NDArray[np.float64]) -> Standardized:
@@ -206,7 +206,7 @@ def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: N
     ends = [
         buffer.cpu().numpy() for buffer in (decoder.in_shift, decoder.in_scale, decoder.out_shift, decoder.out_scale)
     ]
-    return Standardized(wide, *ends[:2], centre + basis @ ends[2], ends[3]).eval()
+    return Standardized(wide, ends[0], ends[1], centre + basis @ ends[2], ends[3]).eval()
 
 
 def _like(inside: MLP, n_in: int, n_out: int, tail: int = 0) -> MLP:

@@ -3,9 +3,9 @@
 1. *Fit* the encoder to positions and frames of the alignment, smoothly.
 2. *Whiten*: minimise the likelihood, with a weight decay that is lowered as long as the held-out score improves. An
    encoder that comes out folded or collapsed is abandoned, and another alignment is tried.
-3. *Decode*: the same for the decoder, on values and tangents.
+3. *Decode*: solve for the decoder in closed form (`_features`), on values and tangents.
 
-It needs only `BurstStatistics`; `_descent` has the optimisation.
+It needs only `BurstStatistics`; `_descent` has the optimisation, also of your own decoder.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ class _FastSolver:
     # -- decode -------------------------------------------------------------------------------------------------
 
     def _decode(self) -> None:
-        """Train the decoder of the best encoder: ours in closed form, your own by a least-squares start and a descent."""
+        """Train the decoder of the best encoder: ours in closed form, your own by least squares and a descent."""
         resumed = self.state.stage == DECODE
         self._load_encoder()
         if self.problem.decoder is None:
@@ -366,12 +366,18 @@ class _FastSolver:
     def _solve_decoder(self) -> None:
         """Choose features and solve for their outer weights; a resumed run chooses again, the same."""
         state, (_, train, held_out) = self.state, self.data
+        done = [record["stage"] for record in self.monitor.history].count("fit decoder")  # by a run that is resumed
         state.stage = DECODE
         inputs, held_inputs = self._encoded()
         activation, seed = self.problem.decoder_activation, self.problem.seed
-        features = FeatureDecoder(inputs, train, held_inputs, held_out, activation, seed)
+        linear = not self.problem.hidden_layers
+        features = FeatureDecoder(inputs, train, held_inputs, held_out, activation, seed, linear=linear)
 
         def seen(best: Candidate) -> None:
+            nonlocal done
+            if done:
+                done -= 1
+                return
             state.iteration += 1
             self.monitor.record(
                 "fit decoder", state.iteration, partial(replace, state), loss=best.error**2, decay=best.ridge
@@ -382,6 +388,7 @@ class _FastSolver:
         self.decoder_kernel = make_kernel(self.decoder)
         task = self._decoding()
         score = task.score(forward_all(self.decoder_kernel, held_inputs)).value
+        state.iteration += 1
         self.monitor.record(DECODE, state.iteration, loss=score, validation_loss=score, decay=choice.ridge)
 
     def _load_encoder(self) -> None:

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 WIDTHS = (128, 384, 1024)  # units, more only while that helps
-ROUGHNESS = (1.0, 2.0, 4.0, 8.0, 16.0)  # size of the inner weights, for inputs of unit size
+ROUGHNESS = (1.0, 2.0, 4.0, 8.0)  # size of the inner weights, for inputs of unit size
 TANGENT_WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1)  # w
 RIDGES = 10.0 ** np.arange(-14.0, 0.0)  # λ, as a part of the largest eigenvalue of the features' Gram matrix
 WORTH = 0.9  # more units must bring the error below this part
@@ -37,7 +37,7 @@ AS_GOOD = (
 )
 JITTER = 0.1  # distance at which units bend from a random burst
 FEW_JUDGES = 30  # held-out bursts; with fewer, training bursts take turns
-FOLDS = 4
+FOLDS, MOST_IN_TURNS = 4, 384  # turns, and units that are tried in them: each turn costs as much as all bursts do
 CHOSEN_ON = 3000  # training bursts on which the choice is made; all are used in the end
 BLOCK = 4096  # bursts whose features are held at a time
 
@@ -88,6 +88,8 @@ class FeatureDecoder:
     activation : str
         φ.
     seed : int
+    linear : bool, default=False
+        Whether to have no units at all: γ is affine.
     """
 
     def __init__(
@@ -98,7 +100,12 @@ class FeatureDecoder:
         held_targets: Tensor,
         activation: str,
         seed: int,
+        *,
+        linear: bool = False,
     ) -> None:
+        equations = inputs.shape[0] * inputs.shape[1]  # more units than these tell nothing new
+        most = min(equations, MOST_IN_TURNS if held_inputs.shape[1] < FEW_JUDGES else equations)
+        self.widths = (0,) if linear else tuple(width for width in WIDTHS if width <= most) or WIDTHS[:1]
         self.inputs, self.targets = inputs.cpu().numpy(), targets.cpu().numpy()
         self.held_inputs, self.held_targets = held_inputs.cpu().numpy(), held_targets.cpu().numpy()
         self._size = float(np.sqrt(np.square(self.targets[0]).sum(axis=1).mean()))
@@ -123,10 +130,10 @@ class FeatureDecoder:
         Candidate
         """
         found: list[Candidate] = []
-        roughness: tuple[float, ...] = ROUGHNESS
+        roughness: tuple[float, ...] = ROUGHNESS if self.widths[-1] else ROUGHNESS[:1]
         weights: tuple[float, ...] = TANGENT_WEIGHTS
         before = np.inf
-        for width in WIDTHS:
+        for width in self.widths:
             of_width: list[Candidate] = []
             for size in roughness:
                 candidates = self._errors(width, size, weights)
@@ -166,17 +173,17 @@ class FeatureDecoder:
         outer = axes @ (axes.T @ moment / (np.maximum(eigen, 0) + choice.ridge * n)[:, None])  # (p + d + 1, D)
         d, width = self.inputs.shape[2], choice.width
         with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            network = MLP(d, (width,), outer.shape[1], self.activation, skip=True).double()
-        first, last = network.linear_layers()
+            network = MLP(d, (width,) if width else (), outer.shape[1], self.activation, skip=True).double()
         assert network.skip is not None
+        layers = network.linear_layers()
+        straight = outer[width : width + d].T
+        values = [(network.skip.weight, straight if width else 0 * straight), (layers[-1].bias, outer[-1])]
+        if width:
+            values += [(layers[0].weight, inner[0]), (layers[0].bias, inner[1]), (layers[1].weight, outer[:width].T)]
+        else:
+            values += [(layers[0].weight, straight)]
         with torch.no_grad():
-            for parameter, value in (
-                (first.weight, inner[0]),
-                (first.bias, inner[1]),
-                (last.weight, outer[:width].T),
-                (network.skip.weight, outer[width : width + d].T),
-                (last.bias, outer[-1]),
-            ):
+            for parameter, value in values:
                 parameter.copy_(torch.from_numpy(np.ascontiguousarray(value)))
         return network.eval()
 
