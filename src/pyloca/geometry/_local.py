@@ -65,6 +65,7 @@ class Local(NamedTuple):
 # A tangent keeps at least this part of its variance. The likelihood subtracts nothing and needs no such limit; the
 # alignment does.
 LEAST_SIGNAL = 0.1
+BENDS = 4.0  # times chance that quadratic functions must explain of what lies off the tangents
 LONG = 0.1  # a direction is long if this part of it is longer than the shortest
 FLAT = 1e-12  # a direction so many times shorter than the longest is rounding
 
@@ -139,7 +140,7 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
         chosen = np.flatnonzero(n_long == long)
         points = centred[chosen]
         scores = np.einsum("bmd,bkd->bmk", points, rows[chosen, :long], optimize=True) / singular[chosen, None, :long]
-        bends, found = _quadratic(scores, points)
+        bends, found, _ = _quadratic(scores, points)
         points = points - bends @ found[:, 1 + long :]
         points -= points.mean(axis=1, keepdims=True)
         turned, lengths, off = _leading(points, k)
@@ -152,15 +153,18 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
     usable = np.flatnonzero(sound)
     scores = np.einsum("bmd,bkd->bmk", flattened[usable], tangents[usable], optimize=True)
     scores /= np.square(lengths[usable])[:, None]
-    _, found = _quadratic(scores, flattened[usable])
-    slopes = found[:, 1 : 1 + k]  # (b, k, D), of coordinates of unit variance
-    _, lengths, turned = np.linalg.svd(slopes, full_matrices=False)
-    tangents[usable] = lengths[:, :, None] * turned
+    _, found, certain = _quadratic(scores, flattened[usable])
+    bent = certain > BENDS  # where there is nothing but noise off the tangents, principal directions are best
+    _, lengths, turned = np.linalg.svd(found[bent, 1 : 1 + k], full_matrices=False)  # of coordinates of unit variance
+    tangents[usable[bent]] = lengths[:, :, None] * turned
     return tangents, rest
 
 
-def _quadratic(scores: Array, points: Array) -> tuple[Array, Array]:
-    """Fit 1, z and the products of z (b, M, k) to points (b, M, D); return the products and all coefficients."""
+def _quadratic(scores: Array, points: Array) -> tuple[Array, Array, Array]:
+    """Fit 1, z and the products of z (b, M, k) to points (b, M, D).
+
+    Return the products, all coefficients, and how many times chance the products explain (the ratio F).
+    """
     one, other = np.triu_indices(scores.shape[2])
     products = scores[:, :, one] * scores[:, :, other]
     known = np.concatenate([np.ones((*scores.shape[:2], 1)), scores, products], axis=2)
@@ -169,11 +173,16 @@ def _quadratic(scores: Array, points: Array) -> tuple[Array, Array]:
     size = np.abs(np.diagonal(triangle, axis1=1, axis2=2))
     sound = size.min(axis=1) > 1e-6 * size.max(axis=1)
     found = np.zeros((len(points), known.shape[2], points.shape[2]))
-    found[sound] = np.linalg.solve(triangle[sound], basis[sound].transpose(0, 2, 1) @ points[sound])
-    k = scores.shape[2]
+    along = basis.transpose(0, 2, 1) @ points  # (b, p, D)
+    found[sound] = np.linalg.solve(triangle[sound], along[sound])
+    (m, k), count = scores.shape[1:], products.shape[2]
     linear = np.einsum("bmk,bmd->bkd", scores, points, optimize=True) / np.square(scores).sum(axis=1)[:, :, None]
     found[~sound, 1 : 1 + k] = linear[~sound]
-    return products, found
+    explained = np.square(along[:, 1 + k :]).sum(axis=(1, 2))
+    total = np.square(points).sum(axis=(1, 2))
+    left = np.maximum(total - np.square(along).sum(axis=(1, 2)), np.finfo(float).eps * total)
+    ratio = explained / np.maximum(left, np.finfo(float).tiny) * (m - 1 - k - count) / count
+    return products, found, np.where(sound, ratio, 0.0)
 
 
 def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:
