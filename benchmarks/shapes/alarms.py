@@ -46,9 +46,7 @@ def kinks(seed: int) -> Data:
     """Two plain sensors and three |u·x − c|."""
     random = Random(seed)
     slopes, shifts = random.standard_normal((2, 3)), random.uniform(-0.5, 0.5, 3)
-    return _bursts(
-        random, 2, 0.01, 30, lambda x: np.concatenate([x, np.abs((x - 0.5) @ slopes - shifts / 2)], axis=-1)
-    )
+    return _bursts(random, 2, 0.01, 30, lambda x: np.concatenate([x, np.abs((x - 0.5) @ slopes - shifts / 2)], axis=-1))
 
 
 def dead_zone(seed: int) -> Data:

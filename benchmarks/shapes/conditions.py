@@ -20,7 +20,7 @@ N, M, SIGMA = 500, 50, 0.01
 
 
 def measure(x: Array, condition: float, dim: int, curved: bool, seed: int) -> Array:
-    """(…, 2) → (…, D): turned, squeezed to 1 / condition along one axis, embedded and, if curved, bent along the other."""
+    """(…, 2) → (…, D): turned, one axis squeezed to 1 / condition, embedded and, if curved, bent along the other."""
     random = np.random.RandomState(1000 + seed)
     angle = random.uniform(0, np.pi)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -30,7 +30,9 @@ def measure(x: Array, condition: float, dim: int, curved: bool, seed: int) -> Ar
     frame = np.linalg.qr(random.standard_normal((dim, dim)))[0]
     out = long[..., None] * frame[0] + short[..., None] / condition * frame[1]
     if curved:
-        bends = [np.square(long) / 2] if dim == 2 else [np.square(long) / 2, np.cos(3 * long) / 9, np.sin(4 * long) / 16]
+        bends = (
+            [np.square(long) / 2] if dim == 2 else [np.square(long) / 2, np.cos(3 * long) / 9, np.sin(4 * long) / 16]
+        )
         for bend, axis in zip(bends, frame[1:] if dim == 2 else frame[2:], strict=False):
             out = out + bend[..., None] * axis
     return np.asarray(out)

@@ -130,7 +130,7 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
     rest : (b,) array
         As before, without bends along long directions.
     """
-    (b, m, dim), k = centred.shape, rows.shape[1]
+    m, dim, k = *centred.shape[1:], rows.shape[1]
     tangents, rest = singular[:, :, None] * rows, rest.copy()
     if m < 2 * (1 + k + k * (k + 1) // 2):
         return tangents, rest
