@@ -245,12 +245,8 @@ THROUGH = _threshold(
 PARALLEL = _define("PARALLEL", 0.8, "cosine of the largest angle between tangents that are parallel")
 # Clean sets: at most 0.12 (kinks) for k = 2, 0.3 for k = 6, where the largest of six angles counts; fits do not suffer.
 # Sines of 6 periods over 400 bursts 0.5.
-MANY_TURNED = _threshold(
-    "MANY_TURNED",
-    0.25,
-    "part of the near neighbours that are not parallel",
-    "few_bursts",
-    note="where bursts are not white, or folded",
+MANY_TURNED = _define(
+    "MANY_TURNED", 0.25, "part of the near neighbours that are not parallel: too few bursts for the bends"
 )
 LONELY = _define("LONELY", 0.3, "part of its neighbours that a burst on its own agrees with, at most")
 UNLIKELY = _define("UNLIKELY", 0.01, "p-value below which a burst that is turned against its neighbours is an outlier")
