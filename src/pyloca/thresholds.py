@@ -195,6 +195,9 @@ TREND = _define("TREND", 2.0, "times chance by which sensors that were not read 
 # Over the clean and planted sets of `benchmarks faults` and `unseen`, seeds 0 and 3: at most 0.33 for sensors of clean
 # data, 0.51 for shuffled bursts, and 0.97 or more for a room temperature among sensors.
 UNEXPLAINED = _define("UNEXPLAINED", 0.85, "part of its steps between neighbours that a foreign sensor does not share")
+FOLLOWS = _define(
+    "FOLLOWS", 0.6, "the same, beyond which the other sensors do not follow each other, and none is blamed"
+)
 LEVERAGE = _define("LEVERAGE", 0.1, "part of a step in one feature that the others must leave open to judge it")
 ALONE = _define("ALONE", 0.1, "part of the steps that must be beyond sampling to judge a feature")
 NOISE_FEATURE = _define("NOISE_FEATURE", 3.0, "times the least part of the spread inside bursts: mostly noise")
