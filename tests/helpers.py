@@ -65,17 +65,54 @@ def planar_statistics(n=200, k=2, dim=3, seed=0):
 
 
 def naive_statistics(bursts, k):
-    """Means, rank-k covariances, leading eigenvalues and residual traces, burst by burst with np.cov and eigh."""
+    """Means, A_iᵀ A_i, their leading eigenvalues and residual traces, burst by burst with np.cov, eigh and lstsq."""
     means, parts, spectra, residuals = [], [], [], []
     for burst in bursts:
         burst = np.asarray(burst, dtype=np.float64)
-        values, vectors = np.linalg.eigh(np.cov(burst.T).reshape(burst.shape[1], burst.shape[1]))
-        order = np.argsort(values)[::-1][:k]
         means.append(burst.mean(axis=0))
-        parts.append((vectors[:, order] * values[order]) @ vectors[:, order].T)
-        spectra.append(values[order])
-        residuals.append(values.sum() - values[order].sum())
+        tangents, rest = _naive_tangents(burst - burst.mean(axis=0), k)
+        parts.append(tangents.T @ tangents)
+        spectra.append(np.linalg.eigvalsh(parts[-1])[::-1][:k])
+        residuals.append(rest)
     return np.array(means), np.array(parts), np.array(spectra), np.array(residuals)
+
+
+def _naive_tangents(points, k):
+    m, dim = points.shape
+    tangents, rest = _naive_principal(points, k)
+    if m < 2 * (1 + k + k * (k + 1) // 2):
+        return tangents, rest
+    lengths = np.linalg.norm(tangents, axis=1)
+    long = int(np.sum(0.1 * lengths > lengths[-1]))
+    if long:  # bends along long directions go first
+        _, _, quadratic = _naive_bends(points @ tangents[:long].T / lengths[:long] ** 2, points)
+        points = points - quadratic
+        points = points - points.mean(axis=0)
+        tangents, rest = _naive_principal(points, k)
+        tangents[long:] *= np.sqrt((m - 1) / (m - 1 - long * (long + 1) // 2))
+    if dim > k:
+        slopes, ratio, _ = _naive_bends(points @ tangents.T / np.sum(tangents**2, axis=1), points)
+        tangents = slopes if ratio > 4 else tangents
+    return tangents, rest
+
+
+def _naive_principal(points, k):
+    values, vectors = np.linalg.eigh(np.cov(points.T).reshape(points.shape[1], points.shape[1]))
+    order = np.argsort(values)[::-1][:k]
+    return np.sqrt(values[order])[:, None] * vectors[:, order].T, values.sum() - values[order].sum()
+
+
+def _naive_bends(z, points):
+    """Slopes of 1, z, products of z; the F ratio of the products; what they explain of the points."""
+    m, k = z.shape
+    products = np.stack([z[:, i] * z[:, j] for i in range(k) for j in range(i, k)], axis=1)
+    linear, known = np.c_[np.ones(m), z], np.c_[np.ones(m), z, products]
+    found = np.linalg.lstsq(known, points, rcond=None)[0]
+    left = np.sum((points - known @ found) ** 2)
+    before = np.sum((points - linear @ np.linalg.lstsq(linear, points, rcond=None)[0]) ** 2)
+    count = products.shape[1]
+    ratio = (before - left) / max(left, np.finfo(float).tiny) * (m - 1 - k - count) / count
+    return found[1 : 1 + k], ratio, products @ found[1 + k :]
 
 
 def outer(tangents):

@@ -48,6 +48,17 @@ NOT_VERDICTS |= {
     "FOLLOWED",
     "FLOOR",
     "LEAST_SIGNAL",
+    # which bursts bend, and what their tails tell: parts of an estimate
+    "BENDS",
+    "FLAT",
+    "LONG",
+    "FEWEST_POINTS",
+    "LEAST_TAILS",
+    "MOST_TAILS",
+    "OUTLYING",
+    "OWN_UNITS",
+    "OWN_UNITS_PER_DIMENSION",
+    "SHORT_TAILS",
     "SIMULATED",
 }
 NOT_VERDICTS |= {

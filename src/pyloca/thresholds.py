@@ -195,6 +195,9 @@ TREND = _define("TREND", 2.0, "times chance by which sensors that were not read 
 # Over the clean and planted sets of `benchmarks faults` and `unseen`, seeds 0 and 3: at most 0.33 for sensors of clean
 # data, 0.51 for shuffled bursts, and 0.97 or more for a room temperature among sensors.
 UNEXPLAINED = _define("UNEXPLAINED", 0.85, "part of its steps between neighbours that a foreign sensor does not share")
+FOLLOWS = _define(
+    "FOLLOWS", 0.6, "the same, beyond which the other sensors do not follow each other, and none is blamed"
+)
 LEVERAGE = _define("LEVERAGE", 0.1, "part of a step in one feature that the others must leave open to judge it")
 ALONE = _define("ALONE", 0.1, "part of the steps that must be beyond sampling to judge a feature")
 NOISE_FEATURE = _define("NOISE_FEATURE", 3.0, "times the least part of the spread inside bursts: mostly noise")
@@ -259,12 +262,8 @@ THROUGH = _threshold(
 PARALLEL = _define("PARALLEL", 0.8, "cosine of the largest angle between tangents that are parallel")
 # Clean sets: at most 0.12 (kinks) for k = 2, 0.3 for k = 6, where the largest of six angles counts; fits do not suffer.
 # Sines of 6 periods over 400 bursts 0.5.
-MANY_TURNED = _threshold(
-    "MANY_TURNED",
-    0.25,
-    "part of the near neighbours that are not parallel",
-    "few_bursts",
-    note="where bursts are not white, or folded",
+MANY_TURNED = _define(
+    "MANY_TURNED", 0.25, "part of the near neighbours that are not parallel: too few bursts for the bends"
 )
 LONELY = _define("LONELY", 0.3, "part of its neighbours that a burst on its own agrees with, at most")
 UNLIKELY = _define("UNLIKELY", 0.01, "p-value below which a burst that is turned against its neighbours is an outlier")

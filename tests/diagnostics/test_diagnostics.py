@@ -27,7 +27,7 @@ from pyloca.checks import (
 from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffle_test
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
-from pyloca.findings import Gap, Neighborhood, judge, largest_gap, uneven_units
+from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -522,3 +522,30 @@ def test_none_at_all_is_refused(call, mushroom):
     data, model = mushroom
     with pytest.raises(ValueError, match="at least 1; got 0"):
         call(model, data.bursts, **{"n_shuffles" if call is shuffle_test else "n_splits": 0})
+
+
+def test_fine_bends_and_many_dimensions_are_no_outliers():
+    """No burst is parallel to its neighbours there; a burst is turned only among neighbours that agree."""
+    random = np.random.RandomState(0)
+    clouds = random.uniform(size=(300, 1, 2)) + 0.004 * random.standard_normal((300, 20, 2))
+    fine = np.concatenate([clouds, 0.05 * np.sin(25 * clouds)], axis=-1)
+    near = Neighborhood(BurstStatistics.from_bursts(fine, 2))
+    assert near.outliers() is None and near.crossing() is None
+    found = near.few_bursts()
+    assert found.name == "few_bursts" and "Take more bursts" in found.message
+    flat = Neighborhood(BurstStatistics.from_bursts(clouds @ random.standard_normal((2, 4)), 2))
+    assert flat.few_bursts() is None
+
+
+def test_what_an_unfinished_fit_shows_is_not_blamed_on_the_data():
+    _, bursts = planar_bursts(60, 4)
+    with pytest.warns(TrustWarning):
+        model = LOCA(2, burst_std=0.01, hidden_layers=(5,), max_iter=2, random_state=0).fit(bursts)
+    assert [finding.name for finding in model.diagnostics_.findings] == ["unfinished", "few_points"]
+
+
+def test_a_sensor_that_bends_between_neighbours_is_not_foreign():
+    random = np.random.RandomState(0)
+    clouds = random.uniform(size=(300, 1, 2)) + 0.004 * random.standard_normal((300, 20, 2))
+    statistics = BurstStatistics.from_bursts(np.concatenate([clouds, 0.05 * np.sin(40 * clouds)], axis=-1), 2)
+    assert foreign_sensors(statistics) is None

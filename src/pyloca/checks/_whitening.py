@@ -52,8 +52,14 @@ class Whitening:
     tails: float = 1.0
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Whitening:
-        parts = (self.losses, self.floors, self.stretches, self.p_values, self.embedding)
-        return Whitening(*(array[rows] for array in parts), tails=self.tails)
+        return Whitening(
+            self.losses[rows],
+            self.floors[rows],
+            self.stretches[rows],
+            self.p_values[rows],
+            self.embedding[rows],
+            self.tails,
+        )
 
     @classmethod
     def from_pushed(cls, embedding: Array, pushed: Tensor, statistics: BurstStatistics) -> Whitening:

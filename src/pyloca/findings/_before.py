@@ -108,7 +108,8 @@ def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | Non
                 "large_bursts",
                 f"k = {k} tangents were found, but neighbouring bursts also lie apart in a direction that is hardly "
                 "seen inside a burst: there the measurement bends along the other tangents by more than it changes "
-                f"along this one, and coordinates miss it. Take much smaller bursts, or pass intrinsic_dim={k + 1}.",
+                f"along this one, and coordinates miss it. Pass intrinsic_dim={k + 1}, with which bends are taken out "
+                "of the bursts, or take much smaller bursts.",
             )
     return None
 

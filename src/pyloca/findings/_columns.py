@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstStatistics, look_at_columns, nearest_rows, sample_rows
-from pyloca.thresholds import ALONE, FEW, LEVERAGE, NEIGHBORS, RECHECKED, SILENT, UNEXPLAINED
+from pyloca.thresholds import ALONE, FEW, FOLLOWS, LEVERAGE, NEIGHBORS, RECHECKED, SILENT, UNEXPLAINED
 
 __all__ = ["foreign_columns", "foreign_sensors", "unexplained_steps"]
 
@@ -83,6 +83,9 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     varying = int((statistics.means.std(axis=0) > 0).sum())
     if not len(features) or 2 * len(features) >= varying or judged == 0:
         return None
+    others = np.delete(unexplained, features)
+    if np.isfinite(others).any() and np.nanmax(others) > FOLLOWS:
+        return None  # others do not follow each other either, as where the measurement bends between neighbours
     names = _names(features.tolist(), statistics)
     return Finding(
         "columns",

@@ -186,7 +186,7 @@ class Neighborhood:
             return None
         turned = self._close & (self._cosines < PARALLEL)
         share = float(turned.sum() / max(self._close.sum(), 1))
-        if not MANY_TURNED.passed(share):
+        if share < MANY_TURNED:
             return None
         return Finding(
             "few_bursts",

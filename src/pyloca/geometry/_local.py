@@ -66,6 +66,8 @@ class Local(NamedTuple):
 # A tangent keeps at least this part of its variance. The likelihood subtracts nothing and needs no such limit; the
 # alignment does.
 LEAST_SIGNAL = 0.1
+BENDS = 4.0  # times chance that quadratic functions must explain of what lies off the tangents
+LONG = 0.1  # a direction is long if this part of it is longer than the shortest
 FLAT = 1e-12  # a direction so many times shorter than the longest is rounding
 
 
@@ -98,7 +100,90 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
     rows, singular, rest = _leading(centred, k)
     counts = np.full(len(block), float(block.shape[1]))
     fourths = _fourths(np.einsum("bmd,bkd->bmk", centred, rows, optimize=True), singular)
-    return Local(means, singular[:, :, None] * rows, rest, counts, *_no_noise(len(block), k), fourths)
+    tangents, rest = unbent(centred, rows, singular, rest)
+    return Local(means, tangents, rest, counts, *_no_noise(len(block), k), fourths)
+
+
+def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[Array, Array]:
+    """Take bends out of bursts: y = μ + A z + q(z), with q quadratic, and the tangents are A alone.
+
+    Where points are one-sided, q(z) varies along with z, and principal directions are not tangents but secants: they
+    are wrong by the skewness times the bend, and coordinates by much more, since the mean of a burst on a bent surface
+    tells its size. And where a burst is ten times longer in some directions than in others, its bends along the long
+    ones are not small against the short ones; they are taken out first. Bursts with fewer than two points per
+    coefficient are left as they are.
+
+    Parameters
+    ----------
+    centred : (b, M, D) array
+        Points without their means.
+    rows : (b, k, D) array
+        Leading directions.
+    singular : (b, k) array
+        Standard deviations along them.
+    rest : (b,) array
+        Trace of the covariance off them.
+
+    Returns
+    -------
+    tangents : (b, k, D) array
+        Rows orthogonal and longest first.
+    rest : (b,) array
+        As before, without bends along long directions.
+    """
+    m, dim, k = *centred.shape[1:], rows.shape[1]
+    tangents, rest = singular[:, :, None] * rows, rest.copy()
+    if m < 2 * (1 + k + k * (k + 1) // 2):
+        return tangents, rest
+    flattened, sound = centred.copy(), singular[:, -1] > FLAT * singular[:, 0]
+    n_long = np.where(sound, (singular * LONG > singular[:, -1:]).sum(axis=1), 0)
+    for long in np.unique(n_long[n_long > 0]):
+        chosen = np.flatnonzero(n_long == long)
+        points = centred[chosen]
+        scores = np.einsum("bmd,bkd->bmk", points, rows[chosen, :long], optimize=True) / singular[chosen, None, :long]
+        bends, found, _ = _quadratic(scores, points)
+        points = points - bends @ found[:, 1 + long :]
+        points -= points.mean(axis=1, keepdims=True)
+        turned, lengths, off = _leading(points, k)
+        freedom = np.where(np.arange(k) < long, 1.0, (m - 1) / (m - 1 - bends.shape[2]))
+        tangents[chosen], rest[chosen] = (lengths * np.sqrt(freedom))[:, :, None] * turned, off
+        flattened[chosen] = points
+    if dim == k:
+        return tangents, rest  # any bend is a change of coordinates
+    lengths = np.linalg.norm(tangents, axis=2)
+    usable = np.flatnonzero(sound)
+    scores = np.einsum("bmd,bkd->bmk", flattened[usable], tangents[usable], optimize=True)
+    scores /= np.square(lengths[usable])[:, None]
+    _, found, certain = _quadratic(scores, flattened[usable])
+    bent = certain > BENDS  # where there is nothing but noise off the tangents, principal directions are best
+    _, lengths, turned = np.linalg.svd(found[bent, 1 : 1 + k], full_matrices=False)  # of coordinates of unit variance
+    tangents[usable[bent]] = lengths[:, :, None] * turned
+    return tangents, rest
+
+
+def _quadratic(scores: Array, points: Array) -> tuple[Array, Array, Array]:
+    """Fit 1, z and the products of z (b, M, k) to points (b, M, D).
+
+    Return the products, all coefficients, and how many times chance the products explain (the ratio F).
+    """
+    one, other = np.triu_indices(scores.shape[2])
+    products = scores[:, :, one] * scores[:, :, other]
+    known = np.concatenate([np.ones((*scores.shape[:2], 1)), scores, products], axis=2)
+    basis, triangle = np.linalg.qr(known)
+    # points that lie on a conic leave the quadratic open: two equal readings, or a ring of sensors
+    size = np.abs(np.diagonal(triangle, axis1=1, axis2=2))
+    sound = size.min(axis=1) > 1e-6 * size.max(axis=1)
+    found = np.zeros((len(points), known.shape[2], points.shape[2]))
+    along = basis.transpose(0, 2, 1) @ points  # (b, p, D)
+    found[sound] = np.linalg.solve(triangle[sound], along[sound])
+    (m, k), count = scores.shape[1:], products.shape[2]
+    linear = np.einsum("bmk,bmd->bkd", scores, points, optimize=True) / np.square(scores).sum(axis=1)[:, :, None]
+    found[~sound, 1 : 1 + k] = linear[~sound]
+    explained = np.square(along[:, 1 + k :]).sum(axis=(1, 2))
+    total = np.square(points).sum(axis=(1, 2))
+    left = np.maximum(total - np.square(along).sum(axis=(1, 2)), np.finfo(float).eps * total)
+    ratio = explained / np.maximum(left, np.finfo(float).tiny) * (m - 1 - k - count) / count
+    return products, found, np.where(sound, ratio, 0.0)
 
 
 def look_along(block: Array, planes: Array, whitener: Whitener) -> Local:

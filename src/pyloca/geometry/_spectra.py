@@ -201,6 +201,8 @@ class BurstSpectra:
         bool
             False where it is not known.
         """
+        if j >= self.unexplained.shape[1] or not np.median(self.unexplained[:, j]) > INDEPENDENT_PART:
+            return False  # curvature
         return bool(self.moves(j)[0] < STAYS)
 
     def __len__(self) -> int:

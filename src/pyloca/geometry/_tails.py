@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 # in a ball) half as much beyond 1.
 OWN_UNITS, OWN_UNITS_PER_DIMENSION, SHORT_TAILS, FEWEST_POINTS = 16.0, 3.0, 0.5, 7.0
 OUTLYING = 3.0  # times the median that one burst counts at most: single bad points are no tails
-LEAST, MOST = 0.2, 20.0
+LEAST_TAILS, MOST_TAILS = 0.2, 20.0
 
 
 def tails_from_fourths(fourths: Array, counts: Array, k: int) -> float:
@@ -58,6 +58,6 @@ def tails_from_fourths(fourths: Array, counts: Array, k: int) -> float:
     if abs(found) <= error:
         return 1.0
     found *= 1 - (error / found) ** 2  # shrunk towards 0 by what chance explains
-    ratio = max((k * (k + 2) * (1 + found) - k) / (k * (k + 1)), LEAST)
+    ratio = max((k * (k + 2) * (1 + found) - k) / (k * (k + 1)), LEAST_TAILS)
     beyond = (OWN_UNITS + OWN_UNITS_PER_DIMENSION * k) / max(float(np.median(points)), FEWEST_POINTS)
-    return float(np.clip(ratio ** (1 + beyond * (1.0 if ratio > 1 else SHORT_TAILS)), LEAST, MOST))
+    return float(np.clip(ratio ** (1 + beyond * (1.0 if ratio > 1 else SHORT_TAILS)), LEAST_TAILS, MOST_TAILS))
