@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pyloca.findings._round_trip import RoundTrip, lossy
+from pyloca.findings._round_trip import RoundTrip, lossy, nearest_pairs, unforeseen_steps
 from pyloca.geometry import BurstStatistics
 
 
@@ -49,5 +49,30 @@ def test_noise_of_the_means_is_no_fault(plane):
 def test_bursts_that_coincide_in_the_embedding(plane):
     statistics, latent = plane
     left = RoundTrip(0.1 * np.random.RandomState(1).standard_normal((400, 3)), 1.0)
-    assert np.isfinite(left.differences(np.zeros_like(latent))).all()
+    assert np.isfinite(left.differences(*nearest_pairs(np.zeros_like(latent)))).all()
     assert lossy(left, statistics, np.zeros_like(latent)).name == "round_trip"
+
+
+def test_steps_along_a_circle_are_foreseen_to_third_order():
+    """Both ends together see no bend: halving the steps takes an eighth of what they do not foresee."""
+
+    def unforeseen(step):
+        angle = np.linspace(0, 2, 20)
+        ends = []
+        for turn in (angle, angle + step):
+            means = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+            tangents = np.stack([-np.sin(turn), np.cos(turn)], axis=1)[:, None]
+            ends.append((means, 0.1 * tangents, np.full((20, 1, 1), 0.1)))
+        return np.linalg.norm(unforeseen_steps(*ends, np.full((20, 1), step)), axis=1)
+
+    ratio = unforeseen(0.2) / unforeseen(0.1)
+    np.testing.assert_allclose(ratio, 8, rtol=0.02)
+
+
+def test_what_bursts_foresee_is_not_missing(plane):
+    """A decoder that misses each burst by its own, where steps between means are those of the coordinates."""
+    statistics, latent = plane
+    left = RoundTrip(0.3 * np.random.RandomState(1).standard_normal((400, 3)), 1.0)
+    assert "Something varies" in lossy(left, statistics, latent).message
+    assert "Only the decoder failed" in lossy(left, statistics, latent, unforeseen=np.zeros((400, 3))).message
+    assert "Something varies" in lossy(left, statistics, latent, unforeseen=np.full((400, 3), 0.2)).message

@@ -16,7 +16,7 @@ from torch import nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
-from pyloca.checks import Whitening, lost_bursts, overlapping, torn
+from pyloca.checks import Whitening, lost_bursts, overlapping, push, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
 from pyloca.findings._clipped import clipped
@@ -24,7 +24,7 @@ from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
-from pyloca.findings._round_trip import RoundTrip, lossy
+from pyloca.findings._round_trip import RoundTrip, lossy, nearest_pairs, unforeseen_steps
 from pyloca.findings._sampling import sparse_bends
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
@@ -404,8 +404,17 @@ def _poor(fit: Fit) -> Finding | None:
 
 
 def _lossy(fit: Fit) -> Finding | None:
+    if fit.back is None:
+        return None
     counts = None if fit.bursts is None else fit.bursts.counts
-    return None if fit.back is None else lossy(fit.back, fit.statistics, fit.white.embedding, counts)
+    ends, places = [], []
+    for rows in nearest_pairs(fit.white.embedding):
+        some = fit.statistics[rows]
+        embedded, pushed = push(fit.encoder, some, fit.burst_std)
+        places.append(embedded)
+        ends.append((some.means, some.tangents, fit.burst_std * pushed.numpy()))
+    unforeseen = unforeseen_steps(ends[0], ends[1], places[1] - places[0])
+    return lossy(fit.back, fit.statistics, fit.white.embedding, counts, unforeseen)
 
 
 def _poor_words(white: Whitening) -> str:

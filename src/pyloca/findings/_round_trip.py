@@ -14,7 +14,7 @@ from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.networks import apply_rows
 from pyloca.thresholds import MISSED, ROUND_TRIP, SAMPLE
 
-__all__ = ["RoundTrip", "data_size", "lossy", "round_trip_errors"]
+__all__ = ["RoundTrip", "data_size", "lossy", "nearest_pairs", "round_trip_errors", "unforeseen_steps"]
 
 Array = NDArray[np.float64]
 
@@ -61,29 +61,78 @@ class RoundTrip:
         """Length of what is left of each burst mean, (N,)."""
         return np.asarray(np.linalg.norm(self.left, axis=1))
 
-    def differences(self, embedding: Array) -> Array:
-        """Compare what is left with that of the nearest in the embedding.
+    def differences(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> Array:
+        """Compare what is left of some bursts with that of others.
 
         A decoder that is not flexible enough misses neighbours alike. Coordinates that lack something miss each by its
         own.
 
         Parameters
         ----------
-        embedding : (N, d) array
+        rows, others : (n,) array of int
 
         Returns
         -------
         (n, D) array
-            (left_i − left_j) / √2 of a sample of bursts, with j the nearest to i.
+            (left_i − left_j) / √2.
         """
-        rows = sample_rows(len(embedding), SAMPLE)
-        nearest = cKDTree(embedding).query(embedding[rows], 2)[1]
-        other = np.where(nearest[:, 0] == rows, nearest[:, 1], nearest[:, 0])  # equal places come in any order
-        return np.asarray((self.left[rows] - self.left[other]) / np.sqrt(2))
+        return np.asarray((self.left[rows] - self.left[others]) / np.sqrt(2))
+
+
+def nearest_pairs(embedding: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pair a sample of bursts with the nearest in the embedding.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+
+    Returns
+    -------
+    rows, others : (n,) array of int
+    """
+    rows = sample_rows(len(embedding), SAMPLE)
+    nearest = cKDTree(embedding).query(embedding[rows], 2)[1]
+    return rows, np.where(nearest[:, 0] == rows, nearest[:, 1], nearest[:, 0])  # equal places come in any order
+
+
+def unforeseen_steps(start: tuple[Array, Array, Array], end: tuple[Array, Array, Array], steps: Array) -> Array:
+    """Compute what bursts do not foresee of the steps between their means, from the steps between their coordinates.
+
+    A step Δz is a combination c of the tangents in the embedding, and Δμ the same combination of those in the
+    measurements. With the mean of both ends, bends have no influence up to third order, nor has a decoder any.
+
+    Parameters
+    ----------
+    start, end : (means, tangents, pushed)
+        (n, D), (n, k, D) and (n, k, d) arrays at both ends; `pushed` are the tangents in the embedding.
+    steps : (n, d) array
+        Δz.
+
+    Returns
+    -------
+    (n, D) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tangents = np.ones((1, 1, 2))
+    >>> here, there = ((np.full((1, 2), m), tangents, np.ones((1, 1, 1))) for m in (0.0, 3.0))
+    >>> unforeseen_steps(here, there, np.array([[2.0]]))
+    array([[1., 1.]])
+    """
+    foreseen = np.zeros_like(start[0])
+    for _, tangents, pushed in (start, end):
+        combined = np.einsum("nkd,nd->nk", np.linalg.pinv(pushed.transpose(0, 2, 1)), steps)
+        foreseen += np.einsum("nk,nkd->nd", combined, tangents) / 2
+    return np.asarray(end[0] - start[0] - foreseen)
 
 
 def lossy(
-    back: RoundTrip, statistics: BurstStatistics, embedding: Array, counts: NDArray[np.int64] | None = None
+    back: RoundTrip,
+    statistics: BurstStatistics,
+    embedding: Array,
+    counts: NDArray[np.int64] | None = None,
+    unforeseen: Array | None = None,
 ) -> Finding | None:
     """Check whether the decoder leads back from white coordinates: if not, they miss something, or it failed.
 
@@ -95,15 +144,20 @@ def lossy(
         ρ(μ).
     counts : (N,) array of int, optional
         Points of each burst; None: those that `statistics` count.
+    unforeseen : (n, D) array, optional
+        `unforeseen_steps` between `nearest_pairs`, in units of the data: where bursts foresee the steps between their
+        means, coordinates lack nothing, whatever the decoder makes of them.
 
     Returns
     -------
     Finding or None
     """
     far = float(np.median(back.errors))
-    apart = back.differences(embedding)
+    lacks = [np.square(back.differences(*nearest_pairs(embedding))).sum(axis=1)]
+    if unforeseen is not None:
+        lacks.append(np.square(unforeseen).sum(axis=1) / (2 * back.size**2))
     noise = _noise_of_means(statistics, statistics.counts if counts is None else counts) / back.size**2
-    missed = float(np.sqrt(max(np.median(np.square(apart).sum(axis=1)) - noise, 0)))
+    missed = float(np.sqrt(max(min(np.median(squares) for squares in lacks) - noise, 0)))
     alone = MISSED.passed(missed)
     if not (ROUND_TRIP.passed(far) or alone):
         return None
@@ -112,8 +166,9 @@ def lossy(
         return Finding(
             "round_trip",
             f"{said}, neighbours alike. Only the decoder failed, it seems: encode and transform can still be right, "
-            "and decode cannot. Try more hidden units, or let the training end by itself (max_iter=None). But if the "
-            "data come from several days or files, a sensor may have shifted between them: fit one alone and compare.",
+            "and decode cannot. Readings change too fast between bursts for it: measure more of them (for a decoder of "
+            "your own, try more hidden units). But if the data come from several days or files, a sensor may have "
+            "shifted between them: fit one alone and compare.",
         )
     return Finding(
         "round_trip",
