@@ -82,13 +82,15 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay, anchors
 
     With aligned positions p_i in embedding units, also Σ 3 ‖ρ(μ_i) − p_i‖² / N over the mean M − 1.
 
-    θ has (n_out, n_in + 1) of each layer, the bias last, and then the skip.
+    θ has (n_out, n_in + 1) of each layer, the bias last; in the last layer, the skip follows it in each row.
     """
     layers, start = [], 0
-    for n_in, n_out in sizes:
+    for n_in, n_out in sizes[:-1]:
         layers.append(theta[start : start + (n_in + 1) * n_out].reshape(n_out, n_in + 1).T)
         start += (n_in + 1) * n_out
-    skip = theta[start:].reshape(sizes[-1][1], sizes[0][0]).T
+    last = theta[start:].reshape(sizes[-1][1], -1).T
+    layers.append(last[: sizes[-1][0] + 1])
+    skip = last[sizes[-1][0] + 1 :]
     shift, scale, out_scale = encoder.in_shift.numpy(), float(encoder.in_scale), float(encoder.out_scale)
     weights = (statistics.counts - 1) / np.mean(statistics.counts - 1)
     total = 0.0

@@ -501,7 +501,7 @@ class BurstStatistics:
         return self.tangents / scale[:, :, None], scale
 
     def rounded(self) -> BurstStatistics:
-        """Centre the means and round them to 24 bits of their spread, and the tangents to 20 bits of a typical one.
+        """Centre the means and round them to 24 bits of their spread, and all else to 20 bits of a typical burst.
 
         This is far below sampling errors, but above the rounding of a change of units. Training amplifies differences
         in the last bit up to the error of the fit; after rounding, a table in millivolts and one in volts are the same.
@@ -518,7 +518,14 @@ class BurstStatistics:
         longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
         sign = np.where(longest < 0, -1.0, 1.0)  # (N, k, 1)
         turn = sign * np.eye(self.intrinsic_dim)
-        return replace(self, means=_round(centred, spread, 24), tangents=tangents * sign, **self._turned(turn))
+        return replace(
+            self,
+            means=_round(centred, spread, 24),
+            tangents=tangents * sign,
+            residuals=_round(self.residuals, self.burst_std() ** 2, 20),
+            tails=round(self.tails, 6),
+            **self._turned(turn),
+        )
 
     def without_noise(self, measurement_noise: Any) -> BurstStatistics:
         """Take noise into account that is part of the covariances.
