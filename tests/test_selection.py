@@ -23,7 +23,7 @@ def test_burst_std_is_the_size_of_a_burst_in_the_measurements():
     _, bursts = planar_bursts(200, 100)
     largest = np.median([np.linalg.eigvalsh(np.cov(burst.T))[-1] for burst in bursts])
     for given in (bursts, Bursts(bursts), list(bursts), BurstStatistics.from_bursts(bursts, 2)):
-        assert estimate_burst_std(given).burst_std == pytest.approx(np.sqrt(largest))
+        assert estimate_burst_std(given).burst_std == pytest.approx(np.sqrt(largest), rel=1e-3)  # bends are taken out
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -48,6 +48,14 @@ NOT_VERDICTS |= {
     "FOLLOWED",
     "FLOOR",
     "LEAST_SIGNAL",
+    # how much a linear reduction may leave out, and when it pays
+    "FEWEST_FEATURES",
+    "LEFT_MEANS",
+    "LEFT_TANGENTS",
+    "MOST_BURSTS",
+    "MOST_KEPT",
+    "SAMPLED_BURSTS",
+    "TREE",
     # which bursts bend, and what their tails tell: parts of an estimate
     "BENDS",
     "FLAT",

@@ -298,8 +298,9 @@ def test_statistics_are_scored_as_they_were_fitted():
     bursts = clouds @ random_rotation(6, 0)[:2]
     bursts += 0.003 * np.random.RandomState(0).standard_normal(bursts.shape)
     model = tiny_loca(measurement_noise="estimate", intrinsic_dim=2, max_iter=250).fit(bursts)
-    # not the same: planes of neighbouring means can replace tilted tangents only where there are points
-    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts), rel=0.03)
+    # not the same: planes of neighbouring means can replace tilted tangents only where there are points, and statistics
+    # that do not know of the noise take some of it for bends
+    assert model.score(BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(model.score(bursts), rel=0.05)
     with pytest.raises(BurstError, match="have k = 1 tangents per burst; k = 2 is needed"):
         model.score(BurstStatistics.from_bursts(bursts, 1))
 

@@ -103,7 +103,7 @@ def see_edges(statistics: BurstStatistics, graph: BurstGraph, burst_std: float) 
     # the weights free of units and bounded for bursts that nearly coincide.
     squared = np.square(graph.costs)
     apart = squared[squared > 0]
-    if not len(apart):
+    if not len(apart) or not (steps[0].any() or steps[1].any()):
         raise BurstError(
             "all bursts have the same mean; there is nothing to align. Check that the right columns were read."
         )

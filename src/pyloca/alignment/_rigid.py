@@ -72,7 +72,8 @@ def strain(
         step = np.einsum("ek,ekd->ed", steps, frames[ends])
         wrong += np.bincount(ends, edges.weights * np.square(difference - step).sum(axis=1), edges.n_nodes)
         total += np.bincount(ends, edges.weights * np.square(step).sum(axis=1), edges.n_nodes)
-    return float(np.sqrt(wrong.sum() / total.sum())), np.sqrt(wrong / np.maximum(total, np.finfo(float).tiny))
+    tiny = np.finfo(float).tiny  # steps of bursts that coincide
+    return float(np.sqrt(wrong.sum() / max(total.sum(), tiny))), np.sqrt(wrong / np.maximum(total, tiny))
 
 
 def refine(

@@ -338,8 +338,9 @@ class _Symptoms:
             return None
 
     def crossing(self) -> Finding | None:
-        """Check for sheets that cross, if the fit suffers."""
-        return self.near.crossing() if self.seen or _lossy(self.fit) is not None else None
+        """Check for sheets that cross, if the fit suffers: as a whole, or along the line where they do."""
+        along = (partial(_lossy, self.fit), self.near.outliers, partial(_off_surface, self.fit))
+        return self.near.crossing() if self.seen or _first(along) else None
 
     def few_bursts(self) -> Finding | None:
         """Check for bends within the spacing of the bursts, if the fit suffers."""

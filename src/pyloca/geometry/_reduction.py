@@ -15,13 +15,13 @@ __all__ = ["Reduction", "find_reduction"]
 
 Array = NDArray[np.float64]
 
-FEWEST = 48  # features; with fewer there is nothing to gain
-PAYS = 0.5  # part of the features that a reduction may keep
+FEWEST_FEATURES = 48  # features; with fewer there is nothing to gain
+MOST_KEPT = 0.5  # part of the features that a reduction may keep
 # What may be left out: of the means, as a part of the data's size; of the tangents, as a part of the shortest tangent
 # of the burst, for all but a few bursts. What noise explains may be left out too.
 LEFT_MEANS, LEFT_TANGENTS, MOST_BURSTS = 5e-4, 0.05, 0.95
 TRIED = (96, 400)  # directions looked at, until that is enough
-SAMPLE = 600  # bursts that the directions are found from
+SAMPLED_BURSTS = 600  # bursts that the directions are found from
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,19 @@ def find_reduction(statistics: BurstStatistics, n_components: int) -> Reduction 
     -------
     Reduction or None
         None if there are few features, or if more than half of the directions would be kept.
+
+    Examples
+    --------
+    >>> random = np.random.RandomState(0)
+    >>> places, mixing = random.uniform(size=(60, 2)), random.standard_normal((2, 100))
+    >>> statistics = BurstStatistics.from_jacobians(places @ mixing, np.tile(mixing.T, (60, 1, 1)))
+    >>> find_reduction(statistics, 2).basis.shape[1] < 10
+    True
     """
     n_features, k = statistics.n_features, statistics.intrinsic_dim
-    if n_features < FEWEST:
+    if n_features < FEWEST_FEATURES:
         return None
-    sample = statistics[sample_rows(len(statistics), SAMPLE)]
+    sample = statistics[sample_rows(len(statistics), SAMPLED_BURSTS)]
     centre = statistics.means.mean(axis=0)
     means = sample.means - centre
     size = float(np.sqrt(np.square(means).sum(axis=1).mean()))
@@ -107,7 +115,7 @@ def find_reduction(statistics: BurstStatistics, n_components: int) -> Reduction 
     units = np.concatenate([np.full(len(sample), LEFT_MEANS * size), np.repeat(LEFT_TANGENTS * shortest, k)])
     rows = np.concatenate([means, sample.tangents.reshape(-1, n_features)]) / units[:, None]
     noise = _noise_per_direction(sample)
-    most = min(len(rows), int(PAYS * n_features))
+    most = min(len(rows), int(MOST_KEPT * n_features))
     for tried in TRIED:
         basis, coordinates = _leading(rows, min(tried, most))
         # what is left of each row when the first r = 1, 2, … directions are kept, in units of what may be
