@@ -56,6 +56,7 @@ NOT_VERDICTS |= {
     "MOST_KEPT",
     "SAMPLED_BURSTS",
     "TREE",
+    "WIDE",
     # which bursts bend, and what their tails tell: parts of an estimate
     "BENDS",
     "FLAT",

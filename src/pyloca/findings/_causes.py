@@ -129,8 +129,9 @@ def _first_cause(fit: Fit) -> tuple[Finding, ...]:
 
 
 def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
-    near = Neighborhood(fit.statistics, fit.white)
-    symptoms = _Symptoms(fit, near)
+    apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
+    near = Neighborhood(fit.statistics, fit.white, folded=MANY_APART.passed(apart))
+    symptoms = _Symptoms(fit, near, apart)
     return _first(
         [
             near.unrelated,
@@ -304,11 +305,10 @@ def _collapsed(fit: Fit) -> Finding | None:
 class _Symptoms:
     """Bursts that are not white, or an embedding that overlaps itself; and what may cause it."""
 
-    def __init__(self, fit: Fit, near: Neighborhood) -> None:
-        self.fit, self.near = fit, near
+    def __init__(self, fit: Fit, near: Neighborhood, apart: float) -> None:
+        self.fit, self.near, self.apart = fit, near, apart
         white = fit.white
         self.torn = torn(white)
-        self.apart = overlapping(white.embedding, fit.statistics, fit.burst_std)
         self.worst = _worst(white)
 
     @property

@@ -52,6 +52,8 @@ class Neighborhood:
     statistics : BurstStatistics
     white : Whitening, optional
         How white a fit made the bursts, if there is a fit.
+    folded : bool, default=False
+        Whether its embedding overlaps itself: lost bursts are then a part of that, and no outliers.
 
     Attributes
     ----------
@@ -63,8 +65,8 @@ class Neighborhood:
         Of the sample.
     """
 
-    def __init__(self, statistics: BurstStatistics, white: Whitening | None = None) -> None:
-        n = len(statistics)
+    def __init__(self, statistics: BurstStatistics, white: Whitening | None = None, *, folded: bool = False) -> None:
+        n, self.folded = len(statistics), folded
         self.losses = np.zeros(n) if white is None else white.losses
         self.all_lost = np.zeros(n, dtype=bool) if white is None else lost_bursts(white)
         # an encoder that makes a burst white has made sense of it
@@ -201,7 +203,7 @@ class Neighborhood:
         heads, tails = self.graph.heads, self.graph.tails
         length = np.linalg.norm(self.statistics.means[heads] - self.statistics.means[tails], axis=1)
         # An outlier has few parallels, or is lost alone; where sheets cross many bursts are lost together.
-        single = self._loners if self._clustered() else self._loners | self.lost
+        single = self._loners if self.folded or self._clustered() else self._loners | self.lost
         return np.asarray(~single[heads] & ~single[tails] & (length <= np.median(length)))
 
     def _through(self, crossed: NDArray[np.bool_]) -> float:
@@ -275,7 +277,8 @@ class Neighborhood:
         """
         wrong, giants = self.all_lost.copy(), self.rows[self.giants]
         wrong[self.rows[self._loners]] = True
-        many = MANY_LOST.passed(wrong.mean()) and FEWEST <= wrong.sum() < MOST * len(wrong) and not self._clustered()
+        some_lost = FEWEST <= wrong.sum() < MOST * len(wrong)
+        many = MANY_LOST.passed(wrong.mean()) and some_lost and not (self.folded or self._clustered())
         some = SOME_GIANTS.passed(len(giants) / len(self.rows)) and len(giants) >= FEWEST
         if not many and not some:
             return None
