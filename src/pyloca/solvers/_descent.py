@@ -160,14 +160,18 @@ class Descent:
         at.best_rung = at.rung = 0
 
     def _widen(self, task: Task) -> None:
-        """Go on with more bursts from the best weights and decay so far, whatever score these had with fewer."""
+        """Go on with more bursts from the best weights so far, whatever score these had with fewer.
+
+        The decay is one rung above the best: a few bursts may be followed too closely, and weights that have grown for
+        them do not find back by themselves (`frame`, one seed of ten).
+        """
         at, n = self.state, task.train.shape[1]
         rest = np.setdiff1d(np.arange(n), at.subset.numpy())
         size = WIDEN * len(at.subset)
         more = rest if 2 * size > n else self.random.permutation(rest)[: size - len(at.subset)]
         at.subset = torch.from_numpy(np.sort(np.concatenate([at.subset.numpy(), more])))
         at.last = at.iteration + task.iterations // 2
-        at.theta, at.rung = at.best_theta, at.best_rung
+        at.theta, at.rung = at.best_theta, max(at.best_rung - 1, 0)
         at.best_score = at.score_before = np.inf
 
     def subset(self, n: int) -> Tensor:
