@@ -140,7 +140,7 @@ class FeatureDecoder:
                 of_width += candidates
                 seen(min(candidates))
                 exact = [c for c in candidates if c.error <= EXACT * self._size]
-                if exact:
+                if width and exact:
                     return min(exact, key=lambda c: c.size)
             found += of_width
             best = min(of_width).error
