@@ -28,7 +28,7 @@ def sparse_bends(statistics: BurstStatistics, suffers: Callable[[], bool]) -> Fi
     Finding or None
     """
     share, where = unexplained_share(statistics)
-    if not UNSAMPLED.passed(share) or not suffers():
+    if share < UNSAMPLED or not suffers():
         return None
     return Finding(
         "sparse",
