@@ -47,6 +47,22 @@ def test_k_of_a_smooth_surface_without_noise(k, dim):
     assert BurstStatistics.from_bursts(np.sin(clouds @ linear_map(k, dim, k))).intrinsic_dim == k
 
 
+@pytest.mark.parametrize("tails", ["one-sided", "heavy"])
+def test_tails_are_not_taken_for_curvature(tails):
+    """A direction that grows with the radius of a burst, but that no quadratic explains."""
+    random = np.random.RandomState(1006)
+    draw = random.exponential(size=(300, 40, 2)) - 1 if tails == "one-sided" else random.standard_t(3, (300, 40, 2)) / 2
+    x = np.random.RandomState(6).uniform(size=(300, 1, 2)) + 0.01 * draw
+    a, b = x[..., 0], x[..., 1]
+    bursts = np.stack([a + b**2, np.sin(2 * a) + b, a * b, np.exp(-a)], axis=-1)
+    assert BurstStatistics.from_bursts(bursts, max_dim=2).intrinsic_dim == 2
+
+
+def test_nothing_varies():
+    with pytest.raises(BurstError, match="nothing varies inside the bursts"):
+        BurstStatistics.from_bursts(np.ones((50, 20, 4)), max_dim=2, max_strays=0.01)
+
+
 def test_a_dead_channel_does_not_change_k():
     _, clouds = latent_bursts(60, 60, 2, 0.01, 0)
     roll = np.stack([clouds[..., 0], clouds[..., 1], clouds[..., 0] ** 2], axis=2)

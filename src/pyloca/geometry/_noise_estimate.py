@@ -73,7 +73,12 @@ def noise_and_k(
 
 
 def _words(bursts: Bursts, max_dim: int | None) -> str:
-    """Say that noise hides k, if there is noise that does; else ""."""
+    """Say that noise hides k, if there is noise that does, or that there is nothing at all; else ""."""
+    if inside_variance(bursts).max() <= np.finfo(float).tiny:
+        return (
+            "nothing varies inside the bursts: all points of each burst are equal. Check that the right columns were "
+            "read, and that the readings of a burst are separate measurements."
+        )
     try:
         noise, k = _estimate(bursts, None, max_dim)
     except BurstError:

@@ -25,6 +25,7 @@ from pyloca.thresholds import (
     NEIGHBORS_ALONG,
     NO_GAP,
     NOISE_DIRECTIONS,
+    NOT_CURVATURE,
     OFF_GAP,
     STAYS,
     STEP,
@@ -280,6 +281,9 @@ def intrinsic_dim_from_spectra(
         noise = _even_floor(spectra, level)[: len(drops)]
         growth, before = spectra.growth.mean(axis=0)[1 : last + 1], np.arange(1, len(drops) + 1)
         curved = (growth > 1 + CURVED_GROWTH / before) & (drops > OFF_GAP)
+        # Heavy tails and one-sided points grow as well, but no quadratic explains them.
+        open_part = np.median(spectra.unexplained, axis=0)[1 : last + 1]
+        curved[: len(open_part)] &= open_part[: len(curved)] < NOT_CURVATURE
         if curved.any():  # sensors in other units make any gap between tangents; what follows it is then independent
             independent = np.abs(growth - 1) < INDEPENDENT / before
             ends &= ~(independent & (np.arange(len(drops)) < np.argmax(curved)))
