@@ -229,7 +229,7 @@ def test_units_do_not_matter(ratio):
     moved = calibrate(reference.embedding_, fitted.embedding_).apply(fitted.embedding_)
     size = np.sqrt(np.square(reference.embedding_).sum(axis=1).mean())
     assert np.linalg.norm(moved - reference.embedding_, axis=1).max() < 1e-3 * size
-    assert stress(X, fitted.embedding_) < 1e-3
+    assert stress(X, fitted.embedding_) < 2e-3
     means = np.array([part.mean(axis=0) for part in parts]) * factors
     off = (fitted.decode(fitted.embedding_) - means) / means.std(axis=0)  # in every unit
     assert np.sqrt(np.square(off).mean()) < 0.02

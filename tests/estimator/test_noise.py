@@ -78,10 +78,11 @@ def test_the_noise_that_was_used(form, models):
     np.testing.assert_allclose(found, expected, rtol=0.3)
 
 
-def test_noise_that_is_the_same_everywhere(models):
-    for one, other in (("(D,)", "(N, D)"), ("(D, D)", "(N, D, D)")):
-        # the statistics agree to rounding; a fit that is cut short does not quite
-        np.testing.assert_allclose(models[one].embedding_, models[other].embedding_, rtol=0, atol=1e-2)
+def test_noise_that_is_the_same_everywhere():
+    for forms in (("(D,)", "(N, D)"), ("(D, D)", "(N, D, D)")):
+        # the statistics agree to rounding, which a long fit would magnify
+        one, other = (fit(measurement_noise=FORMS[form], max_iter=60).embedding_ for form in forms)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -250,7 +250,7 @@ def test_a_module_of_your_own_starts_from_the_alignment():
         encoder, _ = own_modules(seed)
         model = short_fit(LOCA(2, burst_std=1.0, random_state=0, encoder=encoder, max_iter=200), statistics)
         fit = [record["loss"] for record in model.history_ if record["stage"] == "fit encoder"]
-        assert model.history_[0]["iteration"] == 50
+        assert model.history_[0]["iteration"] == 25
         assert fit[-1] < 0.5
 
 
@@ -278,7 +278,7 @@ def test_a_module_of_your_own_like_ours_gives_the_same_model():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_iter", [1, 49, 50, 51, 230, 420, 700])
+@pytest.mark.parametrize("max_iter", [1, 24, 25, 26, 90, 230, 700])
 def test_max_iter_counts_over_all_stages(max_iter):
     _, bursts = planar_bursts(60, 30)
     seen = []
@@ -286,7 +286,7 @@ def test_max_iter_counts_over_all_stages(max_iter):
     assert model.n_iter_ <= max_iter
     if not model.converged_:
         assert model.n_iter_ == max_iter
-    if max_iter < 300:
+    if max_iter < 100:
         assert not model.converged_
     assert seen == model.history_
     assert np.isfinite(model.transform(bursts[0])).all()

@@ -96,7 +96,7 @@ def test_a_preconditioner_may_change_on_the_way():
     optimizer = LBFGS(function, torch.ones(40, dtype=torch.float64))
     for i in range(60):
         inverse = torch.linalg.inv(A + 10.0 ** (3 - i % 4) * torch.eye(40))
-        optimizer.preconditioner = lambda q, inverse=inverse: inverse @ q
+        optimizer.preconditioner = lambda q, inverse=inverse: q @ inverse
         if optimizer.gradient.norm() < 1e-8 or not optimizer.step():
             break
     np.testing.assert_allclose(optimizer.theta, minimum, atol=1e-5)
@@ -150,8 +150,7 @@ def test_a_ridge_changes_the_memory_and_is_forgotten_nowhere(ridge):
     other = optimizer.follow(with_ridge, optimizer.theta, ridge)
     memory, naive = other._memory, _Memory(other.theta)
     assert len(memory) > 6
-    for place in memory._order:
-        s, y = memory._s[place], memory._y[place]
+    for s, y in zip(*memory._window()[:2], strict=True):
         torch.testing.assert_close(y, changed @ s)
         assert float(s @ y) == pytest.approx(1)
         naive.append(s.clone(), y.clone())

@@ -81,7 +81,7 @@ class PushforwardKernel(Protocol):
         Returns
         -------
         callable or None
-            g ↦ M g, both of shape (p,).
+            g ↦ M g, both of shape (p,), or rows of them (m, p).
         """
 
 
@@ -110,6 +110,8 @@ class MLPKernel:
         self._lengths = [part.numel() for part in parts]
         self.theta = torch.cat([part.reshape(-1) for part in parts]).detach().clone()
         self._layers = self._views(self.theta)
+        self._gradient = torch.zeros_like(self.theta)
+        self._gradients = self._views(self._gradient)
         self._weights = [rows[:, :n_in] for rows, (n_in, _) in zip(self._layers, self._sizes, strict=True)]
         self._biases = [rows[:, n_in] for rows, (n_in, _) in zip(self._layers, self._sizes, strict=True)]
         self._skip = None if module.skip is None else self._layers[-1][:, self._sizes[-1][0] + 1 :]
@@ -193,7 +195,8 @@ class MLPKernel:
         grad : Tensor (p,)
             What the gradient is added to.
         """
-        layers = self._views(grad)
+        layers = self._gradients
+        self._gradient.zero_()
         back = cotangent.permute(2, 0, 1).contiguous()  # (d, 1 + k, n)
         points = back.shape[1] * back.shape[2]
         if self._skip is not None:
@@ -209,6 +212,7 @@ class MLPKernel:
                 below = self._back[i - 1]
                 torch.mm(self._weights[i].T, flat, out=below.view(-1, points))
                 back = below
+        grad += self._gradient
 
     def _deactivate(self, back: Tensor, i: int) -> None:
         """Turn cotangents of a layer's output into those before the activation, in place; (…, h, 1 + k, n)."""
@@ -242,7 +246,7 @@ class MLPKernel:
         Returns
         -------
         callable
-            g ↦ M g, both of shape (p,).
+            g ↦ M g, both of shape (p,), or rows of them (m, p).
         """
         back = rows(self.forward(stack)).permute(0, 3, 1, 2).contiguous()  # (R, d, 1 + k, n)
         inverse: list[Tensor] = [torch.empty(0)] * len(self._layers)
@@ -261,11 +265,13 @@ class MLPKernel:
 
         def apply(gradient: Tensor) -> Tensor:
             out = torch.empty_like(gradient)
-            for block, part, solved in zip(inverse, self._views(gradient), self._views(out), strict=True):
+            parts = zip(gradient.split(self._lengths, -1), out.split(self._lengths, -1), strict=True)
+            for block, shape, (part, solved) in zip(inverse, self._shapes, parts, strict=True):
+                rows, of_rows = part.view(-1, *shape), solved.view(-1, *shape)  # (vectors, neurons, m)
                 if block.dim() == 2:
-                    torch.mul(block, part, out=solved)
+                    torch.mul(block, rows, out=of_rows)
                 else:  # from the left, blocks being symmetric: much quicker in PyTorch
-                    torch.bmm(part[:, None], block, out=solved[:, None])
+                    torch.bmm(rows.transpose(0, 1), block, out=of_rows.transpose(0, 1))
             return out
 
         return apply

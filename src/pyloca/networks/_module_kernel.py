@@ -162,7 +162,7 @@ class ModuleKernel:
         Returns
         -------
         callable
-            g ↦ M g, both of shape (p,).
+            g ↦ M g, both of shape (p,), or rows of them (m, p).
         """
         n = stack.shape[1]
         trace = Trace(self.module, self._layers, stack)
@@ -179,8 +179,8 @@ class ModuleKernel:
         def apply(gradient: Tensor) -> Tensor:
             out = torch.empty_like(gradient)
             for index, block in blocks:
-                part = gradient[index]
-                out[index] = block * part if block.dim() == 2 else torch.bmm(part[:, None], block)[:, 0]
+                part = gradient[..., index]  # (…, neurons, m)
+                out[..., index] = block * part if block.dim() == 2 else torch.einsum("...jm,jmi->...ji", part, block)
             return out
 
         return apply

@@ -25,14 +25,16 @@ from pyloca.solvers._quasi_newton import LBFGS
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
 
-FIT_ITERATIONS = 200
+FIT_ITERATIONS = 50
 FIT_DECAY = 1e-3
 FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
-SEGMENT = 50  # iterations between two checks on the held-out bursts
-TAIL = 25  # the last iterations of a segment, whose mean is a candidate
+SEGMENT = 25  # iterations between two checks on the held-out bursts
+TAIL = 12  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
-# Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle.
+# Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle. To the
+# score of a few held-out bursts, a later gain would be luck.
 PATIENCE, LAST_PATIENCE = 1, 2
+MANY_HELD_OUT = 20
 MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
@@ -186,9 +188,11 @@ class Descent:
         """
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
-        loss, gain, patience = task.loss(at.subset), task.gain(n), LAST_PATIENCE
+        loss, gain, patience = task.loss(at.subset), task.gain(n), PATIENCE
         if n < task.train.shape[1]:
-            gain, patience = max(gain, COARSE_GAIN), PATIENCE
+            gain = max(gain, COARSE_GAIN)
+        elif task.held_out.shape[1] >= MANY_HELD_OUT:
+            patience = LAST_PATIENCE
         while at.rung < len(task.ratios):
             ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
             score = self._score(task, at.theta)

@@ -16,7 +16,7 @@ __all__ = ["LBFGS", "Minimum", "minimize"]
 Function = Callable[[Tensor], tuple[float, Tensor]]
 Preconditioner = Callable[[Tensor], Tensor]
 
-MEMORY = 60
+MEMORY = 30
 ARMIJO, CURVATURE = 1e-4, 0.9
 MAX_TRIALS = 25
 
@@ -139,7 +139,7 @@ class LBFGS:
 
     @property
     def preconditioner(self) -> Preconditioner | None:
-        """M, a symmetric positive definite map; None is the identity."""
+        """M, a symmetric positive definite map of vectors (n,), or of rows (m, n); None is the identity."""
         return self._memory.metric
 
     @preconditioner.setter
@@ -216,65 +216,77 @@ class _Memory:
 
     It is in the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction takes four products with
     matrices instead of hundreds with vectors. Pairs are kept divided by √(sᵀy), which makes the triangle's diagonal 1.
+    They lie oldest first in a window of buffers twice as long, and move to the front when it reaches the end.
     """
 
     def __init__(self, like: Tensor, size: int = MEMORY) -> None:
         self.size = size
         self.metric: Preconditioner | None = None
-        self._s, self._y, self._my = (like.new_zeros(size, len(like)) for _ in range(3))
-        self._sy, self._ymy = (like.new_zeros(size, size) for _ in range(2))
-        self._order: list[int] = []  # places in the buffers, oldest first
+        self._pairs = [like.new_zeros(2 * size, len(like)) for _ in range(3)]  # s, y and M y, as rows
+        self._products = [like.new_zeros(2 * size, 2 * size) for _ in range(2)]  # s y′ and y M y′
+        self._first = self._last = 0
 
     def __len__(self) -> int:
-        return len(self._order)
+        return self._last - self._first
 
     def clear(self) -> None:
-        self._order = []
+        self._first = self._last = 0
+
+    def _window(self) -> tuple[Tensor, ...]:
+        now = slice(self._first, self._last)
+        return *(buffer[now] for buffer in self._pairs), *(buffer[now, now] for buffer in self._products)
 
     def set_metric(self, metric: Preconditioner | None) -> None:
         self.metric = metric
-        for place in self._order:
-            self._my[place] = self._apply(self._y[place])
-        torch.mm(self._y, self._my.T, out=self._ymy)
+        _, y, my, _, ymy = self._window()
+        if len(y):
+            my.copy_(self._apply(y))
+            torch.mm(y, my.T, out=ymy)
 
     def append(self, s: Tensor, y: Tensor) -> None:
         """Remember a step with sᵀy > 0, in place of the oldest when the memory is full."""
-        place = self._order.pop(0) if len(self._order) == self.size else len(self._order)
-        self._order.append(place)
+        if len(self) == self.size:
+            self._first += 1
+        if self._last == 2 * self.size:
+            self._to_front()
+        self._last += 1
         root = float(torch.dot(s, y)) ** 0.5
-        torch.div(s, root, out=self._s[place])
-        torch.div(y, root, out=self._y[place])
-        self._my[place] = self._apply(self._y[place])
-        self._sy[:, place] = self._s @ self._y[place]
-        column = self._my @ self._y[place]
-        self._ymy[:, place] = column
-        self._ymy[place] = column
+        window_s, window_y, window_my, sy, ymy = self._window()
+        torch.div(s, root, out=window_s[-1])
+        latest = torch.div(y, root, out=window_y[-1])
+        window_my[-1] = self._apply(latest)
+        torch.mv(window_s, latest, out=sy[:, -1])
+        ymy[-1] = ymy[:, -1] = torch.mv(window_my, latest)
+
+    def _to_front(self) -> None:
+        now, n = slice(self._first, self._last), len(self)
+        for pairs in self._pairs:
+            pairs[:n] = pairs[now].clone()
+        for products in self._products:
+            products[:n, :n] = products[now, now].clone()
+        self._first, self._last = 0, n
 
     def add_ridge(self, ridge: float) -> None:
         """Change the remembered curvature by ridge · I: y + ridge s in place of y. Pairs with a small sᵀy go."""
-        pairs = [(self._s[place].clone(), self._y[place].clone()) for place in self._order]
+        s, y, *_ = self._window()
+        pairs = list(zip(s.clone(), torch.add(y, s, alpha=ridge), strict=True))
         self.clear()
         for s, y in pairs:
-            y.add_(s, alpha=ridge)
             if float(torch.dot(s, y)) > 0.1:  # of 1
                 self.append(s, y)
 
     def direction(self, gradient: Tensor) -> Tensor:
         """Compute −H g, H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
         out = self._apply(gradient)
-        if not self._order:
+        if not len(self):
             return out.mul_(-min(1.0, 1.0 / max(float(out.abs().sum()), 1e-300)))
-        order = torch.tensor(self._order, device=gradient.device)
-        triangle = self._sy[order[:, None], order].triu()
-        ymy = self._ymy[order[:, None], order]
-        gamma = 1 / ymy[-1, -1]
-        u = torch.linalg.solve_triangular(triangle, (self._s @ gradient)[order, None], upper=True)  # R⁻¹ Sᵀ g
-        v = u + gamma * (ymy @ u - (self._my @ gradient)[order, None])
+        s, _, my, sy, ymy = self._window()
+        triangle, gamma = sy.triu(), float(1 / ymy[-1, -1])
+        u = torch.linalg.solve_triangular(triangle, torch.mv(s, gradient)[:, None], upper=True)  # R⁻¹ Sᵀ g
+        v = torch.addmm(u, ymy, u, alpha=gamma).sub_(torch.mv(my, gradient)[:, None], alpha=gamma)
         v = torch.linalg.solve_triangular(triangle.T, v, upper=False)
-        weights = gradient.new_zeros(2, self.size)
-        weights[0, order], weights[1, order] = v[:, 0], -gamma * u[:, 0]
-        out.mul_(gamma).addmv_(self._s.T, weights[0]).addmv_(self._my.T, weights[1])
+        out.mul_(gamma).addmv_(s.T, v[:, 0]).addmv_(my.T, u[:, 0], alpha=-gamma)
         return out.neg_()
 
-    def _apply(self, vector: Tensor) -> Tensor:
-        return vector.clone() if self.metric is None else self.metric(vector)
+    def _apply(self, vectors: Tensor) -> Tensor:
+        return vectors.clone() if self.metric is None else self.metric(vectors)
