@@ -117,7 +117,21 @@ def test_a_stretch_is_measured_and_warned_of(factors, loss):
     if factors[0] == 2:
         assert "come out 2 times as large as σ says" in found.warnings[0]
         return
-    assert f"the median whitening loss is {loss:.2g}, where sampling alone explains 0" in found.warnings[0]
+    assert f"the median whitening loss is {loss:.3g}, where sampling alone explains 0" in found.warnings[0]
+
+
+def test_the_card_has_the_median_of_the_finding():
+    """Three bursts that are stretched more than the others are held out: their median is not that of all."""
+    _, statistics = planar_statistics(50)
+    tangents = statistics.tangents.copy()
+    tangents[:3] *= [[1], [3]]
+    bent = dataclasses.replace(statistics, tangents=tangents)
+    found = judge(linear_encoder((1.0, 0.5)), bent, 1.0, np.arange(3))
+    told = f"{0.25 - np.log(0.25) - 1:.3g}"
+    assert [finding.name for finding in found.findings] == ["poor_fit"]
+    assert f"the median whitening loss is {told}," in found.warnings[0]
+    assert f"{told} is the median of all bursts" in " ".join(str(found).split())
+    assert found.median_loss != pytest.approx(found.median_of_all)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 0.0])
@@ -152,7 +166,7 @@ def test_chunks_and_precision_do_not_matter(monkeypatch):
 def test_in_words():
     found = judge(linear_encoder((1.0, 0.5)), planar_statistics(50)[1], 1.0, restarts=("folded",))
     lines = str(found).splitlines()
-    assert lines[0].startswith("whitening loss   0.636 (median 0.636; sampling alone leaves 0)")
+    assert lines[0].startswith("whitening loss   0.636 (sampling alone leaves 0); 0.636 is the median of all bursts")
     assert lines[1].startswith("local stretch    0.500 to 1.000")
     assert lines[2] == "suspect bursts   0 of 50 that sampling does not explain"
     assert lines[3] == "restarted        once, from another alignment (before it: folded)"

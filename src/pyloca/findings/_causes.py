@@ -422,7 +422,7 @@ def _poor_words(white: Whitening) -> str:
     if not white.poor:
         return ""
     median = float(np.median(white.losses))
-    return f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
+    return f"the median whitening loss is {median:.3g}, where sampling alone explains {median - white.excess:.3g}"
 
 
 def _worst(white: Whitening) -> tuple[int, ...]:

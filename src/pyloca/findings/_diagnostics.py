@@ -148,6 +148,11 @@ class Diagnostics:
         return tuple(finding.message for finding in self.findings)
 
     @property
+    def median_of_all(self) -> float:
+        """Median whitening loss of all bursts, held out or not: what `poor_fit` and `scale` are decided by."""
+        return float(np.nanmedian(self.losses)) if np.isfinite(self.losses).any() else self.median_loss
+
+    @property
     def suspects(self) -> NDArray[np.int64]:
         """Positions of bursts whose loss sampling does not explain, the worst first."""
         rows = np.flatnonzero(self.p_values < SUSPECT)
@@ -258,8 +263,8 @@ class Diagnostics:
         facts = [
             (
                 "whitening loss",
-                f"{self.whitening_loss:.3g} (median {self.median_loss:.3g}; sampling alone leaves "
-                f"{self.sampling_floor:.3g})",
+                f"{self.whitening_loss:.3g} (sampling alone leaves {self.sampling_floor:.3g}); "
+                f"{self.median_of_all:.3g} is the median of all bursts",
             ),
             (
                 "local stretch",
