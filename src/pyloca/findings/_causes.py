@@ -25,7 +25,7 @@ from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._round_trip import RoundTrip, lossy, nearest_pairs, unforeseen_steps
-from pyloca.findings._sampling import sparse_bends
+from pyloca.findings._sampling import Sampling
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
@@ -105,7 +105,8 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     tuple of Finding
         The first that is found; empty when there is none.
     """
-    first = _first_cause(fit)
+    sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
+    first = _first_cause(fit, sampling)
     if first:
         cause = clipped(fit.statistics, first[0])
         first = first if cause is None else (cause,)
@@ -117,26 +118,31 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
             return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
     # sensors that are offset between bursts make them seem so, and this is what says it.
+    if not first and lossy is None:
+        return _first([partial(_misjudged, sampling)])
     return first if lossy is None else (*first, lossy)
 
 
-def _first_cause(fit: Fit) -> tuple[Finding, ...]:
+def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
-        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
-    return _first(plain) or _first_beside_neighbors(fit)
+        return _first([*plain, sampling.bends, sampling.sheets, partial(_bent, fit), partial(_poor, fit)])
+    return _first(plain) or _first_beside_neighbors(fit, sampling)
 
 
-def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
+def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
     near = Neighborhood(fit.statistics, fit.white, folded=MANY_APART.passed(apart))
     symptoms = _Symptoms(fit, near, apart)
+    misplaced = symptoms.misplaced()
     return _first(
         [
             near.unrelated,
-            partial(sparse_bends, fit.statistics, symptoms.misplaced),
+            partial(sampling.bends, misplaced),
+            partial(_offset, fit, sampling, misplaced),
             symptoms.crossing,
+            partial(sampling.sheets, misplaced),
             symptoms.few_bursts,
             symptoms.curved,
             near.outliers,
@@ -389,6 +395,23 @@ class _Symptoms:
             f"{_dimensions(self.fit.d)}. Try another random_state or more hidden units.",
             self.worst,
         )
+
+
+def _misjudged(sampling: Sampling) -> Finding | None:
+    """Check whether neighbours are embedded at wrong distances, the cause being unknown."""
+    if not sampling.misjudges:
+        return None
+    return Finding(
+        "poor_fit",
+        f"{sampling.embedded.misjudged:.0%} of the neighbours in the embedding lie at another distance than their bursts "
+        "measure. The embedding is not an isometry; try more or smaller bursts, or more components, and check that a "
+        "burst perturbs all latent variables equally.",
+    )
+
+
+def _offset(fit: Fit, sampling: Sampling, misplaced: bool) -> Finding | None:
+    """Check whether sensors that are offset from burst to burst explain a fold."""
+    return _lossy(fit) if misplaced and sampling.offset else None
 
 
 def _poor(fit: Fit) -> Finding | None:
