@@ -262,6 +262,7 @@ MISJUDGED = _threshold(
     "part of the steps between neighbours in the embedding that have another length than the bursts measure",
     "few_bursts",
     "poor_fit",
+    note="bursts that are too few may be fitted well by luck",
 )
 MISJUDGED_STEP = _define(
     "MISJUDGED_STEP", 0.5, "logarithm of an embedded step's length over that which the bursts at its ends measure"

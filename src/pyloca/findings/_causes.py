@@ -403,8 +403,8 @@ def _misjudged(sampling: Sampling) -> Finding | None:
         return None
     return Finding(
         "poor_fit",
-        f"{sampling.embedded.misjudged:.0%} of the neighbours in the embedding lie at another distance than their bursts "
-        "measure. The embedding is not an isometry; try more or smaller bursts, or more components, and check that a "
+        f"{sampling.embedded.misjudged:.0%} of the neighbours in the embedding are not as far as their bursts measure. "
+        "The embedding is not an isometry; try more or smaller bursts, or more components, and check that a "
         "burst perturbs all latent variables equally.",
     )
 
