@@ -134,7 +134,7 @@ def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
 def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
     near = Neighborhood(fit.statistics, fit.white, folded=MANY_APART.passed(apart))
-    symptoms = _Symptoms(fit, near, apart)
+    symptoms = _Symptoms(fit, near, apart, sampling)
     misplaced = symptoms.misplaced()
     return _first(
         [
@@ -146,7 +146,7 @@ def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]
             symptoms.few_bursts,
             symptoms.curved,
             near.outliers,
-            partial(_off_surface, fit),
+            partial(_off_surface, fit, sampling),
             near.uneven_size,
             partial(_bent, fit),
             symptoms.uneven_shape,
@@ -262,7 +262,7 @@ def _bent(fit: Fit) -> Finding | None:
     )
 
 
-def _off_surface(fit: Fit) -> Finding | None:
+def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
     """Check for bursts that the decoder does not lead back to: off the surface of the others, or in a fold of it."""
     if fit.back is None:
         return None
@@ -276,7 +276,7 @@ def _off_surface(fit: Fit) -> Finding | None:
     around = cKDTree(places).query(places[off], 11)[1][:, 1:]
     together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
     if PART_FOLDED.passed(together.sum() / len(errors)):
-        return Finding(
+        return sampling.bends(misplaced=True) or Finding(
             "folded",
             f"a part of the embedding is folded or squeezed: {together.sum() / len(errors):.1%} of the bursts, which "
             f"lie together, are missed by the decoder by {OFF:.0%} of the data's size or more, such as "
@@ -311,8 +311,8 @@ def _collapsed(fit: Fit) -> Finding | None:
 class _Symptoms:
     """Bursts that are not white, or an embedding that overlaps itself; and what may cause it."""
 
-    def __init__(self, fit: Fit, near: Neighborhood, apart: float) -> None:
-        self.fit, self.near, self.apart = fit, near, apart
+    def __init__(self, fit: Fit, near: Neighborhood, apart: float, sampling: Sampling) -> None:
+        self.fit, self.near, self.apart, self.sampling = fit, near, apart, sampling
         white = fit.white
         self.torn = torn(white)
         self.worst = _worst(white)
@@ -345,7 +345,7 @@ class _Symptoms:
 
     def crossing(self) -> Finding | None:
         """Check for sheets that cross, if the fit suffers: as a whole, or along the line where they do."""
-        along = (partial(_lossy, self.fit), self.near.outliers, partial(_off_surface, self.fit))
+        along = (partial(_lossy, self.fit), self.near.outliers, partial(_off_surface, self.fit, self.sampling))
         return self.near.crossing() if self.seen or _first(along) else None
 
     def few_bursts(self) -> Finding | None:
