@@ -280,7 +280,7 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
             "folded",
             f"a part of the embedding is folded or squeezed: {together.sum() / len(errors):.1%} of the bursts, which "
             f"lie together, are missed by the decoder by {OFF:.0%} of the data's size or more, such as "
-            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more hidden units; the rest of "
+            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more bursts there; the rest of "
             "the embedding may be right.",
             tuple(int(i) for i in off[together]),
         )
@@ -392,7 +392,7 @@ class _Symptoms:
         return Finding(
             "folded",
             f"the embedding is folded or torn: {self.seen}, though the bursts do fit together in "
-            f"{_dimensions(self.fit.d)}. Try another random_state or more hidden units.",
+            f"{_dimensions(self.fit.d)}. Try another random_state, or more bursts.",
             self.worst,
         )
 
@@ -421,7 +421,7 @@ def _poor(fit: Fit) -> Finding | None:
         return None
     return Finding(
         "poor_fit",
-        f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
+        f"bursts are not white: {words}. The embedding is not an isometry; try more or smaller "
         "bursts, or more components, and check that a burst perturbs all latent variables equally.",
         _worst(fit.white),
     )
