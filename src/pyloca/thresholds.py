@@ -424,6 +424,9 @@ SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poo
 TAILS_ERROR = _define(
     "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
 )
+HEAVY = _define(
+    "HEAVY", 1.5, "times the sampling of Gaussian points from which the stated precision is called too small"
+)
 SAME = _threshold(
     "SAME", 0.2, "part of the excess loss that is left when one factor is taken out", "scale", side="below"
 )

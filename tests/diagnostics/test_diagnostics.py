@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import faults, thresholds
+from scipy.spatial.distance import pdist
 from scipy.stats import chi2, kstest
 from torch import nn
 
@@ -28,6 +29,7 @@ from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffl
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
 from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
+from pyloca.findings._judgement import WAVES, precision
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
 
@@ -563,3 +565,29 @@ def test_a_sensor_that_bends_between_neighbours_is_not_foreign():
     clouds = random.uniform(size=(300, 1, 2)) + 0.004 * random.standard_normal((300, 20, 2))
     statistics = BurstStatistics.from_bursts(np.concatenate([clouds, 0.05 * np.sin(40 * clouds)], axis=-1), 2)
     assert foreign_sensors(statistics) is None
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 30), (2, 10), (3, 30)])
+def test_the_mean_strain_is_as_uncertain_as_told(k, m):
+    """Distances after the best linear encoder; what varies from place to place is left to a factor."""
+    random, n = np.random.RandomState(0), 40
+    X = random.standard_normal((200, k))
+    errors, told = [], []
+    for _ in range(100):
+        clouds = random.standard_normal((n, m, k))
+        clouds -= clouds.mean(axis=1, keepdims=True)
+        covariances = np.einsum("nmk,nml->nkl", clouds, clouds) / (m - 1)
+        white = np.linalg.inv(np.linalg.cholesky(covariances.mean(axis=0)))
+        stretched, true = pdist(X @ white.T), pdist(X)
+        errors.append(np.square(stretched - true).sum() / np.square(true).sum())
+        values = np.linalg.eigvalsh(white @ covariances @ white.T)
+        told.append(precision(np.sqrt(np.maximum(values, 0)), np.ones(n)) ** 2 / WAVES)
+    assert np.mean(told) == pytest.approx(np.mean(errors), rel=0.3)
+
+
+def test_the_card_tells_the_precision():
+    found = Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0), precision=0.054)
+    assert "standard error of about 5.4%" in str(found) and "heavy tails" not in str(found)
+    assert "heavy tails" in str(dataclasses.replace(found, tails=2.0))
+    assert "precision" not in str(dataclasses.replace(found, precision=None))
+    assert Diagnostics.from_dict(found.to_dict()).precision == 0.054
