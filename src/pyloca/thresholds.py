@@ -424,6 +424,7 @@ SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poo
 TAILS_ERROR = _define(
     "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
 )
+WAVES = _define("WAVES", 3.0, "times the squared error of the mean strain that strains of all wavelengths have")
 HEAVY = _define(
     "HEAVY", 1.5, "times the sampling of Gaussian points from which the stated precision is called too small"
 )

@@ -29,9 +29,10 @@ from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffl
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
 from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
-from pyloca.findings._judgement import WAVES, precision
+from pyloca.findings._judgement import precision
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
+from pyloca.thresholds import WAVES
 
 
 def linear_encoder(factors=(1.0, 1.0), dtype=torch.float64):

@@ -16,12 +16,11 @@ from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
 from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
+from pyloca.thresholds import WAVES
 
 __all__ = ["judge", "precision"]
 
 Array = NDArray[np.float64]
-
-WAVES = 3.0  # times the squared error of the mean strain that all strains together have
 
 
 def judge(
