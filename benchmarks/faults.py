@@ -194,7 +194,7 @@ FAULTS = {
     "uneven_shape": turning,
     "outliers": outliers,
     "crossing": crossing,
-    "sparse": few_per_turn,
+    "few_bursts": few_per_turn,
     "unrelated": shuffled,
     "few_points": four_points,
     "noise": noisy,

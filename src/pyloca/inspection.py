@@ -15,6 +15,7 @@ from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, Prepared, check_parameters, prepare, refuse_unfit, told_noise
 from pyloca.findings import (
+    Finding,
     Neighborhood,
     as_large_as_the_data,
     clipped,
@@ -27,7 +28,7 @@ from pyloca.findings import (
     strain_beyond_sampling,
     uneven_units,
 )
-from pyloca.geometry import BurstSpectra, look_at_columns
+from pyloca.geometry import BurstSpectra, BurstStatistics, look_at_columns
 from pyloca.thresholds import PROBE, ROUGH, STRAINED
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def inspect_bursts(
         *([refusal] if refusal else []),
         *columns,
         *([f"{cut}."] if cut else []),
-        *(fault.message for fault in faults if fault is not None and clipped(statistics, fault) is None),
+        *(fault.message for fault in faults if fault is not None and not _is_clipped(statistics, fault)),
     ]
     rough = size_error(statistics.counts)
     if ROUGH.passed(rough) and bursts.perturbed_dim is not None:
@@ -300,6 +301,12 @@ def inspect_bursts(
         strays=strays,
         provenance=raw.provenance,
     )
+
+
+def _is_clipped(statistics: BurstStatistics, fault: Finding) -> bool:
+    """Whether clipped bursts explain a fault, which is then told already."""
+    cause = clipped(statistics, fault)
+    return cause is not None and cause.name == "clipped"
 
 
 def outline(bursts: Bursts) -> str:

@@ -245,6 +245,10 @@ LEAST_STRANGE = _define("LEAST_STRANGE", 0.01, "and by at least this part of the
 ALIKE = _threshold(
     "ALIKE", 0.6, "part of pairs in which neighbours are more alike than strangers", "unrelated", side="below"
 )
+# Chance is ½, which bursts that were shuffled have.
+BELONG = _define(
+    "BELONG", 0.6, "part of the bursts whose own tangents are nearer to the step to the next mean than a stranger's"
+)
 UNEXPLAINED_STEP = _define(
     "UNEXPLAINED_STEP", 4.0, "times its length that a step to a neighbour costs which leaves the tangents at both ends"
 )
@@ -252,6 +256,21 @@ ALIEN = _define("ALIEN", 0.8, "part of its steps to neighbours that leave the ta
 # Sparse coils and sines, seeds 100 and 101: 0.10 to 0.67; kinks and fine bends at most 0.04. Coils that are fitted well
 # have up to 0.41: what separates them is that the fit is neither folded nor torn.
 UNSAMPLED = _define("UNSAMPLED", 0.06, "part of the steps to neighbours that leave the tangents at both ends")
+MISJUDGED = _threshold(
+    "MISJUDGED",
+    0.15,
+    "part of the steps between neighbours in the embedding that have another length than the bursts measure",
+    "few_bursts",
+    "poor_fit",
+    note="bursts that are too few may be fitted well by luck",
+)
+MISJUDGED_STEP = _define(
+    "MISJUDGED_STEP", 0.5, "logarithm of an embedded step's length over that which the bursts at its ends measure"
+)
+MISJUDGED_ERRORS = _define("MISJUDGED_ERRORS", 4.0, "and in sampling errors of it")
+OFFSET = _define(
+    "OFFSET", 0.67, "part of the embedded steps between parallel bursts that leave their tangents: means are offset"
+)
 CROSSED = _define("CROSSED", 0.5, "cosine of the largest angle between tangents of near neighbours that cross")
 MANY_CROSSED = _define("MANY_CROSSED", 0.005, "part of the near neighbours that cross, or a kink lies between them")
 THROUGH = _threshold(
@@ -404,6 +423,10 @@ SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poo
 # the whole where M < 15, else less; Student's t with 3 degrees of freedom, whose fourth moment is infinite, 0.1 to 0.3.
 TAILS_ERROR = _define(
     "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
+)
+WAVES = _define("WAVES", 3.0, "times the squared error of the mean strain that strains of all wavelengths have")
+HEAVY = _define(
+    "HEAVY", 1.5, "times the sampling of Gaussian points from which the stated precision is called too small"
 )
 SAME = _threshold(
     "SAME", 0.2, "part of the excess loss that is left when one factor is taken out", "scale", side="below"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import faults, thresholds
+from scipy.spatial.distance import pdist
 from scipy.stats import chi2, kstest
 from torch import nn
 
@@ -28,8 +29,10 @@ from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffl
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
 from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
+from pyloca.findings._judgement import precision
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
+from pyloca.thresholds import WAVES
 
 
 def linear_encoder(factors=(1.0, 1.0), dtype=torch.float64):
@@ -117,7 +120,21 @@ def test_a_stretch_is_measured_and_warned_of(factors, loss):
     if factors[0] == 2:
         assert "come out 2 times as large as σ says" in found.warnings[0]
         return
-    assert f"the median whitening loss is {loss:.2g}, where sampling alone explains 0" in found.warnings[0]
+    assert f"the median whitening loss is {loss:.3g}, where sampling alone explains 0" in found.warnings[0]
+
+
+def test_the_card_has_the_median_of_the_finding():
+    """Three bursts that are stretched more than the others are held out: their median is not that of all."""
+    _, statistics = planar_statistics(50)
+    tangents = statistics.tangents.copy()
+    tangents[:3] *= [[1], [3]]
+    bent = dataclasses.replace(statistics, tangents=tangents)
+    found = judge(linear_encoder((1.0, 0.5)), bent, 1.0, np.arange(3))
+    told = f"{0.25 - np.log(0.25) - 1:.3g}"
+    assert [finding.name for finding in found.findings] == ["poor_fit"]
+    assert f"the median whitening loss is {told}," in found.warnings[0]
+    assert f"{told} is the median of all bursts" in " ".join(str(found).split())
+    assert found.median_loss != pytest.approx(found.median_of_all)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 0.0])
@@ -152,7 +169,7 @@ def test_chunks_and_precision_do_not_matter(monkeypatch):
 def test_in_words():
     found = judge(linear_encoder((1.0, 0.5)), planar_statistics(50)[1], 1.0, restarts=("folded",))
     lines = str(found).splitlines()
-    assert lines[0].startswith("whitening loss   0.636 (median 0.636; sampling alone leaves 0)")
+    assert lines[0].startswith("whitening loss   0.636 (sampling alone leaves 0); 0.636 is the median of all bursts")
     assert lines[1].startswith("local stretch    0.500 to 1.000")
     assert lines[2] == "suspect bursts   0 of 50 that sampling does not explain"
     assert lines[3] == "restarted        once, from another alignment (before it: folded)"
@@ -549,3 +566,29 @@ def test_a_sensor_that_bends_between_neighbours_is_not_foreign():
     clouds = random.uniform(size=(300, 1, 2)) + 0.004 * random.standard_normal((300, 20, 2))
     statistics = BurstStatistics.from_bursts(np.concatenate([clouds, 0.05 * np.sin(40 * clouds)], axis=-1), 2)
     assert foreign_sensors(statistics) is None
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 30), (2, 10), (3, 30)])
+def test_the_mean_strain_is_as_uncertain_as_told(k, m):
+    """Distances after the best linear encoder; what varies from place to place is left to a factor."""
+    random, n = np.random.RandomState(0), 40
+    X = random.standard_normal((200, k))
+    errors, told = [], []
+    for _ in range(100):
+        clouds = random.standard_normal((n, m, k))
+        clouds -= clouds.mean(axis=1, keepdims=True)
+        covariances = np.einsum("nmk,nml->nkl", clouds, clouds) / (m - 1)
+        white = np.linalg.inv(np.linalg.cholesky(covariances.mean(axis=0)))
+        stretched, true = pdist(X @ white.T), pdist(X)
+        errors.append(np.square(stretched - true).sum() / np.square(true).sum())
+        values = np.linalg.eigvalsh(white @ covariances @ white.T)
+        told.append(precision(np.sqrt(np.maximum(values, 0)), np.ones(n)) ** 2 / WAVES)
+    assert np.mean(told) == pytest.approx(np.mean(errors), rel=0.3)
+
+
+def test_the_card_tells_the_precision():
+    found = Diagnostics(0.1, 0.1, 0.1, (1.0, 1.0), precision=0.054)
+    assert "standard error of about 5.4%" in str(found) and "heavy tails" not in str(found)
+    assert "heavy tails" in str(dataclasses.replace(found, tails=2.0))
+    assert "precision" not in str(dataclasses.replace(found, precision=None))
+    assert Diagnostics.from_dict(found.to_dict()).precision == 0.054

@@ -1,5 +1,6 @@
 """Bursts that a fit leaves out: named, without trust, and without any influence on the others."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -165,6 +166,31 @@ def test_a_finding_on_clipped_bursts_is_their_fault():
     others = np.flatnonzero(statistics.marks == "")
     assert clipped(statistics, Finding("crossing", "sheets cross.", tuple(others[:4].tolist()))) is None
     assert clipped(BurstStatistics.from_bursts(rail(0)[0]), symptom) is None
+
+
+def marked_statistics(marks):
+    """100 bursts with marks: `marks[i]` is the sensor that clips burst i, or None."""
+    X = np.random.RandomState(0).uniform(size=(100, 2))
+    statistics = BurstStatistics.from_jacobians(X, np.tile(np.eye(2), (100, 1, 1)))
+    words = [
+        "" if j is None else f"is clipped: feature {j} has its largest reading, 1, at 9 of 30 points" for j in marks
+    ]
+    return dataclasses.replace(statistics, marks=np.array(words, dtype=object))
+
+
+def test_many_clipped_sensors_are_named_though_each_clips_few_bursts():
+    symptom = Finding("outliers", "12 % are outliers.", tuple(range(12)))
+    six = marked_statistics([i % 6 if i < 60 else None for i in range(100)])
+    found = clipped(six, symptom)
+    assert found.name == "clipped" and len(found.bursts) == 60 and "leave out the sensors" in found.message
+    assert clipped(marked_statistics([0 if i < 60 else None for i in range(100)]), symptom) is None  # it is made so
+
+
+def test_where_nearly_all_bursts_are_clipped_it_may_be_the_cause():
+    symptom = Finding("outliers", "12 % are outliers.", tuple(range(12)))
+    found = clipped(marked_statistics([i % 6 if i < 97 else None for i in range(100)]), symptom)
+    assert found.name == "outliers" and found.bursts == symptom.bursts
+    assert "97 of 100 bursts are clipped by some sensor, which may be the cause" in found.message
 
 
 def outskirts(seed, n=300):

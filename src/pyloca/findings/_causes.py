@@ -25,7 +25,7 @@ from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
 from pyloca.findings._round_trip import RoundTrip, lossy, nearest_pairs, unforeseen_steps
-from pyloca.findings._sampling import sparse_bends
+from pyloca.findings._sampling import Sampling
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
@@ -105,7 +105,8 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     tuple of Finding
         The first that is found; empty when there is none.
     """
-    first = _first_cause(fit)
+    sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
+    first = _first_cause(fit, sampling)
     if first:
         cause = clipped(fit.statistics, first[0])
         first = first if cause is None else (cause,)
@@ -117,30 +118,35 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
             return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
     # sensors that are offset between bursts make them seem so, and this is what says it.
+    if not first and lossy is None:
+        return _first([partial(_misjudged, sampling)])
     return first if lossy is None else (*first, lossy)
 
 
-def _first_cause(fit: Fit) -> tuple[Finding, ...]:
+def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
-        return _first([*plain, partial(_bent, fit), partial(_poor, fit)])
-    return _first(plain) or _first_beside_neighbors(fit)
+        return _first([*plain, sampling.bends, sampling.sheets, partial(_bent, fit), partial(_poor, fit)])
+    return _first(plain) or _first_beside_neighbors(fit, sampling)
 
 
-def _first_beside_neighbors(fit: Fit) -> tuple[Finding, ...]:
+def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     apart = overlapping(fit.white.embedding, fit.statistics, fit.burst_std)
     near = Neighborhood(fit.statistics, fit.white, folded=MANY_APART.passed(apart))
-    symptoms = _Symptoms(fit, near, apart)
+    symptoms = _Symptoms(fit, near, apart, sampling)
+    misplaced = symptoms.misplaced()
     return _first(
         [
             near.unrelated,
-            partial(sparse_bends, fit.statistics, symptoms.misplaced),
+            partial(sampling.bends, misplaced),
+            partial(_offset, fit, sampling, misplaced),
             symptoms.crossing,
+            partial(sampling.sheets, misplaced),
             symptoms.few_bursts,
             symptoms.curved,
             near.outliers,
-            partial(_off_surface, fit),
+            partial(_off_surface, fit, sampling),
             near.uneven_size,
             partial(_bent, fit),
             symptoms.uneven_shape,
@@ -256,7 +262,7 @@ def _bent(fit: Fit) -> Finding | None:
     )
 
 
-def _off_surface(fit: Fit) -> Finding | None:
+def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
     """Check for bursts that the decoder does not lead back to: off the surface of the others, or in a fold of it."""
     if fit.back is None:
         return None
@@ -270,11 +276,11 @@ def _off_surface(fit: Fit) -> Finding | None:
     around = cKDTree(places).query(places[off], 11)[1][:, 1:]
     together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
     if PART_FOLDED.passed(together.sum() / len(errors)):
-        return Finding(
+        return sampling.bends(misplaced=True) or Finding(
             "folded",
             f"a part of the embedding is folded or squeezed: {together.sum() / len(errors):.1%} of the bursts, which "
             f"lie together, are missed by the decoder by {OFF:.0%} of the data's size or more, such as "
-            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more hidden units; the rest of "
+            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more bursts there; the rest of "
             "the embedding may be right.",
             tuple(int(i) for i in off[together]),
         )
@@ -305,8 +311,8 @@ def _collapsed(fit: Fit) -> Finding | None:
 class _Symptoms:
     """Bursts that are not white, or an embedding that overlaps itself; and what may cause it."""
 
-    def __init__(self, fit: Fit, near: Neighborhood, apart: float) -> None:
-        self.fit, self.near, self.apart = fit, near, apart
+    def __init__(self, fit: Fit, near: Neighborhood, apart: float, sampling: Sampling) -> None:
+        self.fit, self.near, self.apart, self.sampling = fit, near, apart, sampling
         white = fit.white
         self.torn = torn(white)
         self.worst = _worst(white)
@@ -339,7 +345,7 @@ class _Symptoms:
 
     def crossing(self) -> Finding | None:
         """Check for sheets that cross, if the fit suffers: as a whole, or along the line where they do."""
-        along = (partial(_lossy, self.fit), self.near.outliers, partial(_off_surface, self.fit))
+        along = (partial(_lossy, self.fit), self.near.outliers, partial(_off_surface, self.fit, self.sampling))
         return self.near.crossing() if self.seen or _first(along) else None
 
     def few_bursts(self) -> Finding | None:
@@ -386,9 +392,26 @@ class _Symptoms:
         return Finding(
             "folded",
             f"the embedding is folded or torn: {self.seen}, though the bursts do fit together in "
-            f"{_dimensions(self.fit.d)}. Try another random_state or more hidden units.",
+            f"{_dimensions(self.fit.d)}. Try another random_state, or more bursts.",
             self.worst,
         )
+
+
+def _misjudged(sampling: Sampling) -> Finding | None:
+    """Check whether neighbours are embedded at wrong distances, the cause being unknown."""
+    if not sampling.misjudges:
+        return None
+    return Finding(
+        "poor_fit",
+        f"{sampling.embedded.misjudged:.0%} of the neighbours in the embedding are not as far as their bursts measure. "
+        "The embedding is not an isometry; try more or smaller bursts, or more components, and check that a "
+        "burst perturbs all latent variables equally.",
+    )
+
+
+def _offset(fit: Fit, sampling: Sampling, misplaced: bool) -> Finding | None:
+    """Check whether sensors that are offset from burst to burst explain a fold."""
+    return _lossy(fit) if misplaced and sampling.offset else None
 
 
 def _poor(fit: Fit) -> Finding | None:
@@ -398,7 +421,7 @@ def _poor(fit: Fit) -> Finding | None:
         return None
     return Finding(
         "poor_fit",
-        f"bursts are not white: {words}. The embedding is not an isometry; try more hidden units, more or smaller "
+        f"bursts are not white: {words}. The embedding is not an isometry; try more or smaller "
         "bursts, or more components, and check that a burst perturbs all latent variables equally.",
         _worst(fit.white),
     )
@@ -422,7 +445,7 @@ def _poor_words(white: Whitening) -> str:
     if not white.poor:
         return ""
     median = float(np.median(white.losses))
-    return f"the median whitening loss is {median:.2g}, where sampling alone explains {median - white.excess:.2g}"
+    return f"the median whitening loss is {median:.3g}, where sampling alone explains {median - white.excess:.3g}"
 
 
 def _worst(white: Whitening) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyloca._html import html_card
 from pyloca.findings._gaps import Gap
-from pyloca.thresholds import FEW, SPARSE, SUSPECT
+from pyloca.thresholds import FEW, HEAVY, SPARSE, SUSPECT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,6 +99,9 @@ class Diagnostics:
     tails : float
         How many times as much sampling explains as for Gaussian bursts: more where points are one-sided or have heavy
         tails, by the bursts' own fourth moments.
+    precision : float or None
+        Standard error of a typical distance as a part of it, by the number of bursts and points; None where there
+        are findings.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
@@ -131,6 +134,7 @@ class Diagnostics:
     clipped: str = ""
     shape: str = ""
     tails: float = 1.0
+    precision: float | None = None
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -146,6 +150,11 @@ class Diagnostics:
     def warnings(self) -> tuple[str, ...]:
         """Messages of the findings."""
         return tuple(finding.message for finding in self.findings)
+
+    @property
+    def median_of_all(self) -> float:
+        """Median whitening loss of all bursts, held out or not: what `poor_fit` and `scale` are decided by."""
+        return float(np.nanmedian(self.losses)) if np.isfinite(self.losses).any() else self.median_loss
 
     @property
     def suspects(self) -> NDArray[np.int64]:
@@ -258,8 +267,8 @@ class Diagnostics:
         facts = [
             (
                 "whitening loss",
-                f"{self.whitening_loss:.3g} (median {self.median_loss:.3g}; sampling alone leaves "
-                f"{self.sampling_floor:.3g})",
+                f"{self.whitening_loss:.3g} (sampling alone leaves {self.sampling_floor:.3g}); "
+                f"{self.median_of_all:.3g} is the median of all bursts",
             ),
             (
                 "local stretch",
@@ -269,6 +278,15 @@ class Diagnostics:
                 ),
             ),
         ]
+        if self.precision is not None:
+            heavy = "; the bursts have heavy tails or lean to one side, so that it may be some times as much"
+            facts.append(
+                (
+                    "precision",
+                    f"distances have a standard error of about {self.precision:.1%}, by the number of bursts and points"
+                    + (heavy if self.tails > HEAVY else ""),
+                )
+            )
         if self.round_trip is not None:
             middle, most = self.round_trip
             facts.append(("round trip", f"{middle:.2%} of the size of the data (median), {most:.2%} (worst burst)"))

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from pyloca.checks import Whitening, lost_bursts
 from pyloca.findings._diagnostics import Finding
+from pyloca.findings._sampling import belonging, few_bursts
 from pyloca.geometry import BurstGraph, BurstStatistics, mahalanobis_graph, sample_rows
 from pyloca.thresholds import (
     ALIKE,
+    BELONG,
     CLUSTERED,
     CROSSED,
     FEW,
@@ -96,7 +98,9 @@ class Neighborhood:
         if np.median(far) < max(STRANGE * self._sampled_difference(), LEAST_STRANGE):
             return None  # all bursts are alike: shuffling would change nothing
         alike = float(np.mean(near < random.permutation(far)))
-        if not ALIKE.passed(alike):
+        # Where the measurement bends within the reach of the neighbours, they are unlike each other as well; but the
+        # step to the nearest of them still follows the tangents.
+        if not ALIKE.passed(alike) or belonging(self.statistics) >= BELONG:
             return None
         return Finding(
             "unrelated",
@@ -190,11 +194,10 @@ class Neighborhood:
         share = float(turned.sum() / max(self._close.sum(), 1))
         if share < MANY_TURNED:
             return None
-        return Finding(
-            "few_bursts",
-            f"too few bursts for the bends of the measurement: {share:.0%} of near neighbours have tangents more than "
-            "37° apart, so that what lies between them is guessed. Take more bursts (twice as many per latent "
-            "variable), or leave out the sensors that bend most.",
+        return few_bursts(
+            self.all,
+            f"{share:.0%} of near neighbours have tangents more than 37° apart, so that what lies between them is "
+            "guessed",
         )
 
     @cached_property

@@ -14,7 +14,15 @@ from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.networks import apply_rows
 from pyloca.thresholds import MISSED, ROUND_TRIP, SAMPLE
 
-__all__ = ["RoundTrip", "data_size", "lossy", "nearest_pairs", "round_trip_errors", "unforeseen_steps"]
+__all__ = [
+    "RoundTrip",
+    "data_size",
+    "lossy",
+    "nearest_pairs",
+    "noise_of_means",
+    "round_trip_errors",
+    "unforeseen_steps",
+]
 
 Array = NDArray[np.float64]
 
@@ -156,7 +164,7 @@ def lossy(
     lacks = [np.square(back.differences(*nearest_pairs(embedding))).sum(axis=1)]
     if unforeseen is not None:
         lacks.append(np.square(unforeseen).sum(axis=1) / (2 * back.size**2))
-    noise = _noise_of_means(statistics, statistics.counts if counts is None else counts) / back.size**2
+    noise = float(np.median(noise_of_means(statistics, statistics.counts if counts is None else counts))) / back.size**2
     missed = float(np.sqrt(max(min(np.median(squares) for squares in lacks) - noise, 0)))
     alone = MISSED.passed(missed)
     if not (ROUND_TRIP.passed(far) or alone):
@@ -179,14 +187,25 @@ def lossy(
     )
 
 
-def _noise_of_means(statistics: BurstStatistics, counts: NDArray[np.int64] | Array) -> float:
-    """Squared distance from the surface at which noise leaves the mean of a burst, median."""
-    noise = float(np.median(statistics.residuals / counts))
+def noise_of_means(statistics: BurstStatistics, counts: NDArray[np.int64] | Array) -> Array:
+    """Compute the squared distance from the surface at which noise leaves the mean of each burst.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    counts : (N,) array
+        Points of each burst.
+
+    Returns
+    -------
+    (N,) array
+    """
+    noise = statistics.residuals / counts
     if statistics.instrument is not None:
         levels = statistics.instrument.levels
         traces = levels.sum(axis=1) if levels.ndim == 2 else np.trace(levels, axis1=1, axis2=2)
-        noise += float(np.median(traces) / np.median(counts))
-    return noise
+        noise = noise + np.median(traces) / counts
+    return np.asarray(noise)
 
 
 def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array, size: float | None = None) -> Array:

@@ -161,7 +161,10 @@ def _overview(found: Found) -> Section:
         ("k, directions that a burst spans", str(statistics.intrinsic_dim)),
         ("d, coordinates", str(model.n_components_)),
         ("σ, size of a burst in the coordinates", f"{model.burst_std_:.4g} ({_scale(model)})"),
-        (f"whitening loss, {which}", f"{checked.whitening_loss:.3g} (median {checked.median_loss:.3g})"),
+        (
+            f"whitening loss, {which}",
+            f"{checked.whitening_loss:.3g} ({checked.median_of_all:.3g} is the median of all bursts)",
+        ),
         ("… of which sampling explains", _floor_words(found, checked.sampling_floor)),
         (
             "local stretch, 5 % to 95 %",
