@@ -25,7 +25,8 @@ from pyloca.solvers._quasi_newton import LBFGS
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
 
-FIT_ITERATIONS = 50
+FIT_ITERATIONS = 400  # at most: a coil of ten turns takes most of them, a sheet an eighth
+FIT_GAIN = 0.1  # a segment that lowers the loss by less than this part ends a fit
 FIT_DECAY = 1e-3
 FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
 SEGMENT = 25  # iterations between two checks on the held-out bursts
@@ -125,7 +126,7 @@ class Descent:
         """Fit by least squares to start with: at a fixed decay to find the loss, then at `ratio` times the loss."""
         decay, theta = FIT_DECAY, kernel.theta.clone()
         for _ in range(2):
-            optimizer = LBFGS(Evaluation(kernel, stack, loss, decay), theta)
+            optimizer, before = LBFGS(Evaluation(kernel, stack, loss, decay), theta), np.inf
             for _ in range(FIT_ITERATIONS // (2 * SEGMENT)):
                 self._precondition(kernel, optimizer, stack, cotangents, decay)
                 going = self._run(optimizer, SEGMENT)
@@ -134,8 +135,9 @@ class Descent:
                 self.monitor.record(f"fit {name}", self.state.iteration, loss=optimizer.value, decay=decay)
                 if self.state.iteration >= self.budget:
                     raise StopTraining
-                if not going:
+                if not going or optimizer.value > (1 - FIT_GAIN) * before:
                     break
+                before = optimizer.value
             decay = ratio * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
 
     def descend(self, task: Task, *, resumed: bool = False) -> None:
