@@ -32,9 +32,9 @@ FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
 SEGMENT = 25  # iterations between two checks on the held-out bursts
 TAIL = 12  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
-# Checks without gain that end a stage: one on some of the bursts, two on all, where the long waves must settle. To the
+# Checks without gain that end a stage: one on some of the bursts, four on all, where the long waves must settle. To the
 # score of a few held-out bursts, a later gain would be luck.
-PATIENCE, LAST_PATIENCE = 1, 2
+PATIENCE, LAST_PATIENCE = 1, 4
 MANY_HELD_OUT = 20
 MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
