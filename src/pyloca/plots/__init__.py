@@ -22,6 +22,7 @@ from pyloca.plots._fitted import (
     plot_training,
     plot_whitening,
 )
+from pyloca.plots._match import plot_match
 from pyloca.plots._quality import plot_diagnostics
 from pyloca.plots._spectrum import plot_alignment
 from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
@@ -45,6 +46,7 @@ __all__ = [
     "plot_errors",
     "plot_intrinsic_dim",
     "plot_map",
+    "plot_match",
     "plot_shuffle_test",
     "plot_spectrum",
     "plot_training",

@@ -1,0 +1,8 @@
+"""Several instruments, one coordinate system: matched by anchors, by the shape of what they saw, or by both."""
+
+from pyloca.matching._file import file_kind
+from pyloca.matching._match import Match, match
+from pyloca.matching._prediction import Prediction
+from pyloca.matching._solve import Candidate
+
+__all__ = ["Candidate", "Match", "Prediction", "file_kind", "match"]
