@@ -3,6 +3,8 @@
 from pyloca.matching._file import file_kind
 from pyloca.matching._match import Match, match
 from pyloca.matching._prediction import Prediction
+from pyloca.matching._recalibrate import Recalibration, recalibrate
+from pyloca.matching._shared import Shared, shared
 from pyloca.matching._solve import Candidate
 
-__all__ = ["Candidate", "Match", "Prediction", "file_kind", "match"]
+__all__ = ["Candidate", "Match", "Prediction", "Recalibration", "Shared", "file_kind", "match", "recalibrate", "shared"]

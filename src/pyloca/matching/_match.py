@@ -496,8 +496,8 @@ def match(
     >>> from pyloca import LOCA
     >>> from pyloca.bursts import from_function
     >>> def instrument(seed, f):
-    ...     X = np.random.RandomState(seed).uniform(size=(150, 2)) * [2, 1]
-    ...     X[:75, 1] -= X[:75, 0]  # no symmetry
+    ...     X = np.random.RandomState(seed).uniform(size=(250, 2)) * [2, 3]
+    ...     X = X[(X[:, 0] < 0.8) | (X[:, 1] < 1)]  # an L, one arm longer than the other
     ...     return LOCA(hidden_layers=(10,), random_state=0).fit(from_function(f, X, 0.01, 20, random_state=seed))
     >>> a = instrument(0, lambda x: np.c_[x, x[:, 0] * x[:, 1]])
     >>> b = instrument(1, lambda x: np.c_[x[:, 1], 3 - x[:, 0]])

@@ -6,6 +6,7 @@ touched. Needs the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances
+from pyloca.plots._correlations import plot_correlations
 from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
@@ -40,6 +41,7 @@ __all__ = [
     "plot_burst_std",
     "plot_comparison",
     "plot_component_selection",
+    "plot_correlations",
     "plot_diagnostics",
     "plot_distances",
     "plot_ellipses",
