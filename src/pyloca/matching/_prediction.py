@@ -14,7 +14,7 @@ from pyloca.matching._precision import decoder_variance
 from pyloca.matching._rigid import parameter_jacobian
 from pyloca.metrics import RigidMap
 
-__all__ = ["Prediction", "predict", "support_trust"]
+__all__ = ["Prediction", "predict", "pushed_variance", "support_trust"]
 
 Array = NDArray[np.float64]
 
@@ -93,13 +93,13 @@ def predict(
     if backward:
         errors = rigid.scale**2 * rigid.rotation.T @ errors @ rigid.rotation
     values = target.decode(W)
-    spread = decoder_variance(target) + _pushed(target, W, errors)
+    spread = decoder_variance(target) + pushed_variance(target, W, errors)
     per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])
     inside = support_trust(target, W)
     return Prediction(values, np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, degrees)
 
 
-def _pushed(target: LOCA, W: Array, errors: Array) -> Array:
+def pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
     """Variances (n, D) of decoded readings from covariances (n, d, d) of coordinates."""
     step = STEP * float(np.sqrt(training_embedding(target).var(axis=0).sum()))
     slopes = np.stack(

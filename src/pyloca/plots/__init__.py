@@ -23,7 +23,7 @@ from pyloca.plots._fitted import (
     plot_training,
     plot_whitening,
 )
-from pyloca.plots._match import plot_match
+from pyloca.plots._match import plot_fusion, plot_match
 from pyloca.plots._quality import plot_diagnostics
 from pyloca.plots._spectrum import plot_alignment
 from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
@@ -46,6 +46,7 @@ __all__ = [
     "plot_distances",
     "plot_ellipses",
     "plot_errors",
+    "plot_fusion",
     "plot_intrinsic_dim",
     "plot_map",
     "plot_match",

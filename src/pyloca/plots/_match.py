@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyloca.plots._figure import Figure
 from pyloca.plots._style import COLOURS, style
 
-__all__ = ["plot_match"]
+__all__ = ["plot_fusion", "plot_match"]
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,40 @@ def plot_match(own: Array, placed: Sequence[tuple[str, Array]], names: tuple[str
             for points, name, colour in ((own, names[0], "blue"), (other, names[1], "vermilion")):
                 flat = np.column_stack([points[:, :2], np.zeros(len(points))])[:, :2]
                 label = name.replace("$", r"\$")
-                axes.scatter(*flat.T, s=7, color=COLOURS[colour], alpha=0.6, linewidths=0, label=label)
+                axes.scatter(flat[:, 0], flat[:, 1], s=7, color=COLOURS[colour], alpha=0.6, linewidths=0, label=label)
             axes.set(title=title.replace("$", r"\$"), xlabel="$z_0$", ylabel="$z_1$", aspect="equal")
         panels[0].legend(loc="best", markerscale=2)
+    return figure
+
+
+def plot_fusion(placed: Sequence[tuple[str, Array]]) -> Figure:
+    """Draw the embedded bursts of several instruments in common coordinates, the first two of them.
+
+    Parameters
+    ----------
+    placed : sequence of (str, (n, d) array)
+        Name and places of each instrument.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = plot_fusion([("radio", np.zeros((3, 2))), ("camera", np.ones((4, 2)))])
+    >>> len(figure.axes[0].collections)
+    2
+    """
+    colours = [COLOURS[name] for name in ("blue", "vermilion", "green", "purple", "orange", "sky", "black", "yellow")]
+    with style():
+        figure = Figure(figsize=(5.0, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for i, (name, points) in enumerate(placed):
+            flat = np.column_stack([points[:, :2], np.zeros(len(points))])[:, :2]
+            colour = colours[i % len(colours)]
+            axes.scatter(
+                flat[:, 0], flat[:, 1], s=7, color=colour, alpha=0.6, linewidths=0, label=name.replace("$", r"\$")
+            )
+        axes.set(xlabel="$z_0$", ylabel="$z_1$", aspect="equal")
+        axes.legend(loc="best", markerscale=2)
     return figure
