@@ -107,6 +107,11 @@ class Match:
     # -- which map --------------------------------------------------------------------------------------------------
 
     @property
+    def models(self) -> dict[str, LOCA]:
+        """Both models by name."""
+        return dict(zip(self.names, (self.a, self.b), strict=True))
+
+    @property
     def possible(self) -> tuple[Candidate, ...]:
         """Candidates that the evidence allows."""
         return tuple(one for one in self.candidates if one.possible)
@@ -397,7 +402,7 @@ class Match:
         facts |= {
             name: getattr(self, name) for name in ("chosen", "how", "variance", "degrees", "continuous", "scaled")
         }
-        return write_bundle(path, FORMAT, dict(zip(self.names, (self.a, self.b), strict=True)), arrays, facts)
+        return write_bundle(path, FORMAT, self.models, arrays, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, networks: Modules | None = None) -> Match:

@@ -79,6 +79,9 @@ def robust_procrustes(
         for _ in range(STEPS):
             dof = max(d * len(kept) - p, 1)
             total = (prior_degrees * prior.mean() + squares) / (prior_degrees + dof)
+            # Errors of encoders are smooth fields: pairs of one region agree better among themselves than with others
+            # that are just as right. So a pair is wrong only if the fits' own errors do not explain it either.
+            total = max(total, float(prior.mean()))
             strange = _strangeness(A, B, w, kept, total * relative, scale=scale)
             right = strange <= f.isf(WRONG, d, prior_degrees + dof)
             right[np.argsort(strange, kind="stable")[: d + 1]] = True
