@@ -101,7 +101,7 @@ def readings(names: tuple[str, ...], plan: str, seed: int, n: int, stream: int =
     return X, {name: INSTRUMENTS[name](seed).measure(X) for name in names}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def fitted(name: str, plan: str, seed: int, n_bursts: int = BURSTS, known: bool = True) -> tuple[Array, LOCA]:
     """States (N, 2) and the model of one instrument that saw a plan; each instrument is there at its own times."""
     instrument = INSTRUMENTS[name](seed)
