@@ -22,7 +22,7 @@ from pyloca.matching._match import Match, check_pair, match
 from pyloca.matching._precision import coordinate_variance, decoder_variance
 from pyloca.matching._prediction import Prediction, pushed_variance, support_trust
 from pyloca.matching._rigid import inverse, parameter_jacobian
-from pyloca.matching._seams import Seams, solve_seams
+from pyloca.matching._seams import WAVE, Seams, solve_seams
 from pyloca.matching._synchronize import Edge, connected_to, synchronize
 from pyloca.metrics import RigidMap
 
@@ -34,8 +34,6 @@ __all__ = ["Fusion", "fuse"]
 Array = NDArray[np.float64]
 
 FORMAT = "pyloca-fusion"
-WAVE = 0.5  # length of the waves of an encoder's error, in root mean square distances of two of its states
-INVERSIONS = 5  # of a small smooth field, by iteration
 
 
 @dataclass(frozen=True)
@@ -150,10 +148,7 @@ class Fusion:
         """
         there, trust = self.coordinates(Y, source, return_trust=True)
         model, rigid = self._of(target)
-        places = there
-        for _ in range(INVERSIONS):  # x with x − e(x) = there
-            places = there + self.seams.errors(self._index(target), places)[0]
-        W = inverse(rigid).apply(places)
+        W = inverse(rigid).apply(self.seams.undone(self._index(target), there))
         errors = self._errors(there, source) + (0 if source == target else self._errors(there, target))
         if source == target:
             errors = np.zeros_like(errors)

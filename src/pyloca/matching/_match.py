@@ -21,6 +21,7 @@ from pyloca.matching._anchors import Pairs, read_anchors
 from pyloca.matching._file import Modules, read_bundle, write_bundle
 from pyloca.matching._prediction import Prediction, predict
 from pyloca.matching._rigid import inverse, parameter_jacobian
+from pyloca.matching._seams import Seams, no_seams
 from pyloca.matching._solve import Candidate, Settings, solve
 from pyloca.metrics import RigidMap
 
@@ -61,6 +62,8 @@ class Match:
         Of mapped coordinates of `a` about those of `b` for the same state, per coordinate: the errors of both encoders.
     degrees : float
         Degrees of freedom of the errors.
+    seams : Seams
+        What anchors tell of the errors of both encoders; it is subtracted after the rigid map.
     covariance : (p, p) array
         Of the parameters of the map: turns about `centre`, shifts, and the logarithm of the scale if it is free.
     centre : (d,) array
@@ -98,6 +101,7 @@ class Match:
     used: NDArray[np.bool_]
     variance: float
     degrees: float
+    seams: Seams
     covariance: Array
     centre: Array
     continuous: bool = False
@@ -199,23 +203,19 @@ class Match:
             If a name is unknown or the readings cannot be used.
         """
         here, there = self._side(source), self._side(target)
-        models, rigid = (self.a, self.b), self.rigid
-        if here == there:
-            rigid = RigidMap(np.eye(self.a.n_components_), np.zeros(self.a.n_components_))
-        elif here == 1:
-            rigid = inverse(rigid)
-        exact = here == there
+        models, d = (self.a, self.b), self.a.n_components_
+        itself = here == there
         return predict(
             models[here],
             models[there],
-            rigid,
+            RigidMap(np.eye(d), np.zeros(d)) if itself else self.rigid,
             Y,
-            variance=0.0 if exact else self.variance,
-            covariance=np.zeros_like(self.covariance) if exact else self.covariance,
+            seams=no_seams(0.0, d) if itself else self.seams,
+            covariance=np.zeros_like(self.covariance) if itself else self.covariance,
             centre=self.centre,
             degrees=self.degrees,
             scaled=self.scaled,
-            backward=here == 1,
+            backward=here == 1 and not itself,
         )
 
     def a_to_b(self, Y: Data) -> Array:
@@ -235,7 +235,8 @@ class Match:
         MatchError
             If the evidence allows no map, or several.
         """
-        return self.b.decode(self.rigid.apply(self.a.transform(Y)))
+        places = self.rigid.apply(self.a.transform(Y))
+        return self.b.decode(places - self.seams.errors(0, places)[0])
 
     def b_to_a(self, Y: Data) -> Array:
         """Predict readings of `a` from readings of `b`.
@@ -254,7 +255,7 @@ class Match:
         MatchError
             If the evidence allows no map, or several.
         """
-        return self.a.decode(inverse(self.rigid).apply(self.b.transform(Y)))
+        return self.a.decode(self.coordinates(Y, self.names[1]))
 
     @overload
     def coordinates(self, Y: Data, instrument: str, *, return_trust: Literal[False] = ...) -> Array: ...
@@ -287,7 +288,7 @@ class Match:
         side = self._side(instrument)
         Z, trust = (self.a, self.b)[side].transform(Y, return_trust=True)
         if side == 1:
-            Z = inverse(self.rigid).apply(Z)
+            Z = inverse(self.rigid).apply(self.seams.undone(0, Z))
         return (Z, trust) if return_trust else Z
 
     def _side(self, name: str) -> int:
@@ -298,9 +299,25 @@ class Match:
     @property
     def standard_error(self) -> float:
         """Of mapped coordinates, per coordinate, on average over the states that `a` was trained on."""
-        rigid = self.candidates[self.chosen or 0].rigid
-        slopes = parameter_jacobian(rigid.apply(training_embedding(self.a)), self.centre, scale=self.scaled)
+        places = self.candidates[self.chosen or 0].rigid.apply(training_embedding(self.a))
+        slopes = parameter_jacobian(places, self.centre, scale=self.scaled)
+        weights, rest = self.seams.weights(0, places)
+        if len(self.seams.places):
+            known = parameter_jacobian(self.seams.places, self.centre, scale=self.scaled)
+            slopes = slopes - np.einsum("nm,mdp->ndp", weights, known)
         along = np.einsum("ndp,pq,ndq->", slopes, self.covariance, slopes) / (slopes.shape[0] * slopes.shape[1])
+        return float(np.sqrt(rest.mean() + along))
+
+    @property
+    def rigid_error(self) -> float:
+        """The same where only the rigid map is used, and the seams stay."""
+        places = self.candidates[self.chosen or 0].rigid.apply(training_embedding(self.a))
+        slopes = parameter_jacobian(places, self.centre, scale=self.scaled)
+        covariance = self.covariance
+        if len(self.seams.places):  # by least squares, for which residuals are independent
+            known = parameter_jacobian(self.seams.places, self.centre, scale=self.scaled)
+            covariance = self.variance * np.linalg.pinv(np.einsum("ndp,ndq->pq", known, known))
+        along = np.einsum("ndp,pq,ndq->", slopes, covariance, slopes) / (slopes.shape[0] * slopes.shape[1])
         return float(np.sqrt(self.variance + along))
 
     # -- looking at it ----------------------------------------------------------------------------------------------
@@ -390,6 +407,7 @@ class Match:
             "covariance": self.covariance,
             "centre": self.centre,
         }
+        arrays |= {f"seams.{name}": array for name, array in vars(self.seams).items()}
         names = ("overlap", "p_value", "density_p", "anchors_p")
         facts: dict[str, Any] = {
             "candidates": [
@@ -435,7 +453,8 @@ class Match:
             )
             for one, rotation, shift in zip(told, arrays.pop("rotations"), arrays.pop("shifts"), strict=True)
         )
-        rest: dict[str, Any] = facts | arrays | {"warnings": tuple(facts["warnings"])}
+        seams = Seams(**{name: arrays.pop(f"seams.{name}") for name in Seams.__dataclass_fields__})
+        rest: dict[str, Any] = facts | arrays | {"seams": seams, "warnings": tuple(facts["warnings"])}
         return cls(a, b, (name_a, name_b), candidates, **rest)
 
 
@@ -454,10 +473,11 @@ def match(
 
     Coordinates of both are isometric to the same states, so they differ by a rotation or reflection, a shift, and a
     scale where a σ is not known. d + 1 anchors or more fix the map by orthogonal Procrustes, whatever else each
-    instrument has seen; wrong ones among them are found and left out. Fewer are completed by the shape of what both
-    have seen, and without any the shapes alone are laid onto each other, which needs that both have seen the same set
-    of states. Where that leaves several answers, all are listed in `candidates`, and predictions are refused until one
-    is chosen.
+    instrument has seen; wrong ones among them are found and left out. What is left between anchors after the map is the
+    error of both encoders, a smooth field: it is interpolated (kriging) and subtracted. Fewer are completed by the
+    shape of what both have seen, and without any the shapes alone are laid onto each other, which needs that both have
+    seen the same set of states. Where that leaves several answers, all are listed in `candidates`, and predictions are
+    refused until one is chosen.
 
     Parameters
     ----------
@@ -530,6 +550,7 @@ def match(
         found.used,
         found.variance,
         found.degrees,
+        found.seams,
         found.covariance,
         found.centre,
         found.continuous,

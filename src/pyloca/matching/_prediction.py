@@ -11,7 +11,8 @@ from scipy.stats import t as student
 
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._precision import decoder_variance
-from pyloca.matching._rigid import parameter_jacobian
+from pyloca.matching._rigid import inverse, parameter_jacobian
+from pyloca.matching._seams import Seams
 from pyloca.metrics import RigidMap
 
 __all__ = ["Prediction", "predict", "pushed_variance", "support_trust"]
@@ -75,28 +76,34 @@ def predict(
     rigid: RigidMap,
     data: Data,
     *,
-    variance: float,
+    seams: Seams,
     covariance: Array,
     centre: Array,
     degrees: float,
     scaled: bool,
     backward: bool,
 ) -> Prediction:
-    """Encode, map, decode; `rigid` leads from source to target, errors are in the coordinates of the second instrument.
+    """Encode, map, decode. `rigid`, `seams` and errors lead from the first instrument to the second.
 
-    `backward`: the target is the first instrument, so that errors are mapped along.
+    `backward`: the source is the second instrument.
     """
     Z, trust = source.transform(data, return_trust=True)
-    W = rigid.apply(Z)
-    slopes = parameter_jacobian(Z if backward else W, centre, scale=scaled)  # (n, d, p)
-    errors = variance * np.eye(W.shape[1]) + slopes @ covariance @ slopes.transpose(0, 2, 1)  # (n, d, d)
+    places = seams.undone(0, Z) if backward else rigid.apply(Z)  # after the rigid map, before its error is subtracted
+    weights, rest = seams.weights(0, places)
+    slopes = parameter_jacobian(places, centre, scale=scaled)  # (n, d, p)
+    if len(seams.places):  # anchors nearby correct a wrong map, too
+        slopes = slopes - np.einsum("nm,mdp->ndp", weights, parameter_jacobian(seams.places, centre, scale=scaled))
+    errors = rest[:, None, None] * np.eye(Z.shape[1]) + slopes @ covariance @ slopes.transpose(0, 2, 1)  # (n, d, d)
     if backward:
-        errors = rigid.scale**2 * rigid.rotation.T @ errors @ rigid.rotation
-    values = target.decode(W)
+        back = inverse(rigid)
+        W = back.apply(places)
+        errors = back.scale**2 * back.rotation.T @ errors @ back.rotation
+    else:
+        W = places - weights @ seams.differences
     spread = decoder_variance(target) + pushed_variance(target, W, errors)
     per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])
     inside = support_trust(target, W)
-    return Prediction(values, np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, degrees)
+    return Prediction(target.decode(W), np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, degrees)
 
 
 def pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:

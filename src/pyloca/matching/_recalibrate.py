@@ -204,7 +204,7 @@ def recalibrate(
         how = f"{how} and old encoder"
     back = inverse(found.rigid)  # raises where there is no answer
     moved = moved_model(fresh, back)
-    error = found.standard_error * back.scale
+    error = found.rigid_error * back.scale
     displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
     displacement_p = _displaced(displacement[inside], error, found.degrees, model.n_components_)
     p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))

@@ -13,8 +13,9 @@ from pyloca.estimator import LOCA, training_embedding
 from pyloca.matching._anchors import Anchors
 from pyloca.matching._precision import coordinate_variance
 from pyloca.matching._register import DIFFERENT, Registered, Registration
-from pyloca.matching._rigid import freedom, parameter_jacobian
+from pyloca.matching._rigid import freedom
 from pyloca.matching._robust import robust_procrustes
+from pyloca.matching._seams import Seams, no_seams, pair_seams
 from pyloca.metrics import RigidMap
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
@@ -83,6 +84,8 @@ class Solution:
         Of mapped coordinates of A about those of B for the same state, per coordinate, were the map exact.
     degrees : float
         Degrees of freedom of `variance`.
+    seams : Seams
+        The errors of both encoders together after the best map, as far as anchors tell.
     covariance : (p, p) array
         Of the parameters of the map: turns about `centre`, shifts, logarithm of the scale.
     centre : (d,) array
@@ -98,6 +101,7 @@ class Solution:
     used: NDArray[np.bool_]
     variance: float
     degrees: float
+    seams: Seams
     covariance: Array
     centre: Array
     continuous: bool = False
@@ -113,7 +117,7 @@ def solve(a: LOCA, b: LOCA, anchors: Anchors | None, settings: Settings) -> Solu
         return _by_shape(places_a, places_b, None, variance, settings)
     seen = anchors.seen
     anchors, words = _seen(anchors)
-    found = _by_anchors(anchors, variance, settings)
+    found = _by_anchors(anchors, places_a, variance, settings)
     if found is None:
         found = _by_shape(places_a, places_b, anchors, variance, settings)
     else:
@@ -144,7 +148,7 @@ def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
 # -- by anchors -------------------------------------------------------------------------------------------------------
 
 
-def _by_anchors(anchors: Anchors, variance: float, settings: Settings) -> Solution | None:
+def _by_anchors(anchors: Anchors, states: Array, variance: float, settings: Settings) -> Solution | None:
     """Fit the map to anchors; None if they do not fix it."""
     n, d = anchors.A.shape
     if n < d + 1:
@@ -164,9 +168,16 @@ def _by_anchors(anchors: Anchors, variance: float, settings: Settings) -> Soluti
     if possible and not fixed:
         return None
     centre = anchors.B[used].mean(axis=0)
-    slopes = parameter_jacobian(placed[used], centre, scale=settings.scale)  # (n, d, p)
     weights = (anchors.weights / anchors.weights.mean() * expected.mean() / expected)[used]
-    covariance = found.variance * np.linalg.pinv(np.einsum("n,ndp,ndq->pq", weights, slopes, slopes))
+    seams, covariance = pair_seams(
+        placed[used],
+        anchors.B[used],
+        anchors.variance[used] + expected.mean() * np.maximum(1 / weights - 1, 0.0),
+        rigid.apply(states),
+        variance,
+        PRIOR_DEGREES,
+        scale=settings.scale,
+    )
     squared = float((weights * np.square(residuals[used])).sum()) / expected.mean()
     anchors_p = float(chi2.sf(squared, degrees))
     words = []
@@ -186,7 +197,7 @@ def _by_anchors(anchors: Anchors, variance: float, settings: Settings) -> Soluti
     own = found.variance * variance / float(expected.mean())  # without the noise of the anchors themselves
     candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
     return Solution(
-        (candidate,), "anchors", residuals, used, own, found.degrees, covariance, centre, words=tuple(words)
+        (candidate,), "anchors", residuals, used, own, found.degrees, seams, covariance, centre, words=tuple(words)
     )
 
 
@@ -253,6 +264,7 @@ def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, sett
         used,
         variance,
         PRIOR_DEGREES,
+        no_seams(variance, d),
         shape.covariance(best) if kept else np.zeros((freedom(d, scale=settings.scale),) * 2),
         shape.centre,
         continuous,
