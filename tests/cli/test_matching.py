@@ -86,6 +86,18 @@ def test_transform_without_to_gives_common_coordinates(folder, matched):
     assert np.sqrt(np.square(one - other).sum(axis=1).mean()) < 0.1
 
 
+def test_report_of_a_match(folder, matched, tmp_path):
+    page = tmp_path / "match.html"
+    run("report", matched, "-o", page, "--title", "<b>")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<canvas") == 2 and "<b>" not in text and "https://" not in text
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    told = data["sides"][0]["predicted"]
+    assert told["sensors"] == ["left", "right"] and len(told["values"]) == len(data["sides"][0]["places"])
+    assert "without DATA" in run("report", matched, folder / "sheet.csv", "-o", page, code=2).stderr
+    assert "Missing argument" in run("report", folder / "sheet.safetensors", "-o", page, code=2).stderr
+
+
 def test_readings_are_anchors(folder, tmp_path):
     models = folder / "sheet.safetensors", folder / "gauge.safetensors"
     readings = folder / "sheet.csv", folder / "gauge.csv"
@@ -142,3 +154,5 @@ def test_no_answer_has_an_exit_code(folder, tmp_path):
     assert "NO ANSWER" in done.stderr and out.exists()
     done = run("transform", out, folder / "sheet.csv", "--from", "sheet", "--to", "square", code=4)
     assert "anchors would tell" in done.stderr
+    run("report", out, "-o", tmp_path / "m.html", code=4)
+    assert "Read this first" in (tmp_path / "m.html").read_text(encoding="utf-8")

@@ -322,7 +322,13 @@ class Match:
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """List what is known about the match, as pairs of a name and a sentence.
+
+        Returns
+        -------
+        list of (str, str)
+        """
         a, b = self.names
         facts = [("instruments", f"{a!r} (D = {self.a.n_features_in_}) and {b!r} (D = {self.b.n_features_in_})")]
         used, n = int(self.used.sum()), len(self.used)
@@ -347,12 +353,12 @@ class Match:
 
     def __str__(self) -> str:
         return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
+            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self.facts()
         )
 
     def _repr_html_(self) -> str:
         rows: dict[str, list[str]] = {}
-        for name, text in self._facts():
+        for name, text in self.facts():
             rows.setdefault(name, []).append(text)
         placed = self.candidates[self.chosen or 0].rigid.apply(training_embedding(self.a))
         other = training_embedding(self.b)
