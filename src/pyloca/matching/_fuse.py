@@ -23,7 +23,7 @@ from pyloca.matching._precision import coordinate_variance, decoder_variance
 from pyloca.matching._prediction import Prediction, pushed_variance, support_trust
 from pyloca.matching._rigid import inverse, parameter_jacobian
 from pyloca.matching._seams import WAVE, Seams, solve_seams
-from pyloca.matching._synchronize import Edge, connected_to, synchronize
+from pyloca.matching._synchronize import Edge, adjusted, connected_to, synchronize
 from pyloca.metrics import RigidMap
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = ["Fusion", "fuse"]
 Array = NDArray[np.float64]
 
 FORMAT = "pyloca-fusion"
+ROUNDS = 3  # of maps given fields, and fields given maps
 
 
 @dataclass(frozen=True)
@@ -427,16 +428,11 @@ def _fused(
     edges = [e.renumbered(kept[e.i], kept[e.j]) for e in edges if e.i in kept]
     d = models[names[0]].n_components_
     maps, covariance, centres = synchronize(len(names), edges, d, free[list(kept)])
+    for _ in range(ROUNDS):
+        seams = _seams(models, names, maps, edges, variances)
+        maps, covariance = adjusted(maps, edges, centres, free[list(kept)], seams.covariance())
+    seams = _seams(models, names, maps, edges, variances)
     placed = [(maps[e.i].apply(e.A), maps[e.j].apply(e.B)) for e in edges]
-    scales = np.array([rigid.scale for rigid in maps])
-    seams = solve_seams(
-        np.concatenate([(one + other) / 2 for one, other in placed]),
-        np.concatenate([np.tile([e.i, e.j], (len(e.A), 1)) for e in edges]),
-        np.concatenate([one - other for one, other in placed]),
-        scales**2 * np.array([variances[name] for name in names]),
-        np.array([WAVE * s * _extent(models[name]) for s, name in zip(scales, names, strict=True)]),
-        np.concatenate([maps[e.j].scale ** 2 * e.noise for e in edges]),
-    )
     overlaps = {}
     for e, (one, other) in zip(edges, placed, strict=True):
         after = one - seams.errors(e.i, one)[0] - other + seams.errors(e.j, other)[0]
@@ -455,6 +451,22 @@ def _fused(
         dict(zip(names, centres, strict=True)),
         overlaps,
         tuple(words),
+    )
+
+
+def _seams(
+    models: dict[str, LOCA], names: list[str], maps: list[RigidMap], edges: list[Edge], variances: dict[str, float]
+) -> Seams:
+    """Solve the error fields of all encoders for these maps."""
+    placed = [(maps[e.i].apply(e.A), maps[e.j].apply(e.B)) for e in edges]
+    scales = np.array([rigid.scale for rigid in maps])
+    return solve_seams(
+        np.concatenate([(one + other) / 2 for one, other in placed]),
+        np.concatenate([np.tile([e.i, e.j], (len(e.A), 1)) for e in edges]),
+        np.concatenate([one - other for one, other in placed]),
+        scales**2 * np.array([variances[name] for name in names]),
+        np.array([WAVE * s * _extent(models[name]) for s, name in zip(scales, names, strict=True)]),
+        np.concatenate([maps[e.j].scale ** 2 * e.noise for e in edges]),
     )
 
 

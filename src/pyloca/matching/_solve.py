@@ -265,7 +265,7 @@ def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, sett
         variance,
         PRIOR_DEGREES,
         no_seams(variance, d),
-        shape.covariance(best) if kept else np.zeros((freedom(d, scale=settings.scale),) * 2),
+        shape.covariance(best),
         shape.centre,
         continuous,
         tuple(words),

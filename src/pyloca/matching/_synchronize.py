@@ -10,10 +10,10 @@ from scipy.optimize import least_squares
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from pyloca.matching._rigid import freedom, moved
+from pyloca.matching._rigid import freedom, moved, parameter_jacobian
 from pyloca.metrics import RigidMap
 
-__all__ = ["Edge", "connected_to", "synchronize"]
+__all__ = ["Edge", "adjusted", "connected_to", "synchronize"]
 
 Array = NDArray[np.float64]
 
@@ -93,6 +93,33 @@ def synchronize(
     found = least_squares(residuals, np.zeros((n - 1) * p), x_scale="jac", max_nfev=100)
     covariance = np.linalg.pinv(found.jac.T @ found.jac)
     return placed(found.x), covariance, centres
+
+
+def adjusted(
+    maps: list[RigidMap], edges: list[Edge], centres: list[Array], free: NDArray[np.bool_], covariance: Array
+) -> tuple[list[RigidMap], Array]:
+    """Refit all maps by generalised least squares, for differences at anchors with this covariance (m, m).
+
+    Anchors of one overlap share the long waves of both encoders' errors, so that they are worth less together than as
+    many independent ones, and a small overlap fixes a turn less well than its residuals suggest.
+    """
+    n, d = len(maps), len(centres[0])
+    p = freedom(d, scale=True)
+    rows = []
+    for e in edges:
+        slopes = np.zeros((len(e.A), d, n, p))
+        slopes[:, :, e.i] += parameter_jacobian(maps[e.i].apply(e.A), centres[e.i], scale=True)
+        slopes[:, :, e.j] -= parameter_jacobian(maps[e.j].apply(e.B), centres[e.j], scale=True)
+        rows.append(slopes)
+    slopes = np.concatenate(rows)
+    slopes[:, :, ~free, -1] = 0.0
+    flat = slopes[:, :, 1:].reshape(len(slopes), d, -1)  # the first stays
+    differences = np.concatenate([maps[e.i].apply(e.A) - maps[e.j].apply(e.B) for e in edges])
+    inverse = np.linalg.inv(covariance)
+    spread = np.linalg.pinv(np.einsum("mdp,mn,ndq->pq", flat, inverse, flat))
+    steps = -spread @ np.einsum("mdp,mn,nd->p", flat, inverse, differences)
+    moves = steps.reshape(n - 1, p)
+    return [maps[0], *(moved(maps[i], moves[i - 1], centres[i]) for i in range(1, n))], spread
 
 
 def _along_tree(n: int, edges: list[Edge], turns: Array, free: NDArray[np.bool_]) -> list[RigidMap]:

@@ -114,7 +114,9 @@ def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:
     source, target = match.names[side], match.names[1 - side]
     model, other = match.models[source], match.models[target]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)  # they are the model's own
+        warnings.filterwarnings(
+            "ignore", "X does not have valid feature names", UserWarning
+        )  # they are the model's own
         found = match.predict(model.decode(places), source, target)
     listed = slice(0, MOST_SENSORS)
     return {
