@@ -2,8 +2,8 @@
 
 Prediction errors are of the gauge's readings, in units of their spread. FOSCTTM is the fraction of samples closer than
 the true match, in the joint space of each method; 0 is perfect and 0.5 is chance. Methods that match samples, and not
-readings, match new readings of A with readings of B at other states, as nobody has those of the same ones. POT and umap-learn are not among
-pyloca's dependencies: where they are not installed, they are left out and this is said.
+readings, match new readings of A with readings of B at other states, as nobody has those of the same ones. POT and
+umap-learn are not among pyloca's dependencies: where they are not installed, they are left out and this is said.
 """
 
 from __future__ import annotations
