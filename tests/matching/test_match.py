@@ -92,9 +92,9 @@ def test_what_an_instrument_has_not_seen_is_not_trusted(five):
 
 
 def test_the_stated_error_of_the_map_is_that_of_repeated_anchors(a, b):
-    """The map at one place, from 40 sets of anchors: its scatter against its standard error without the encoders'."""
+    """The map at one place, from 20 sets of anchors: its scatter against its standard error without the encoders'."""
     place, images, stated = a.transform(sheet(SPREAD[:1])), [], []
-    for seed in range(40):
+    for seed in range(20):
         found = quietly(a, b, anchors(plan(6, seed)))
         images.append(found.candidates[0].rigid.apply(place)[0])
         stated.append(found.rigid_error**2 - found.variance)
