@@ -91,6 +91,7 @@ def test_a_module_of_ones_own_cannot_be_moved(a):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
-        own = LOCA(burst_std=SIGMA, encoder=torch.nn.Linear(3, 2), max_iter=2, random_state=0).fit(bursts(sheet, X[:40]))
+        linear = torch.nn.Linear(3, 2)
+        own = LOCA(burst_std=SIGMA, encoder=linear, max_iter=2, random_state=0).fit(bursts(sheet, X[:40]))
     with pytest.raises(MatchError, match="module of your own"):
         moved_model(own, RigidMap(np.eye(2), np.zeros(2)))
