@@ -17,6 +17,7 @@ PACKAGES = (
     "findings",
     "geometry",
     "inspection",
+    "matching",
     "metrics",
     "modelfile",
     "networks",

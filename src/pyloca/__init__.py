@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyloca import datasets
     from pyloca._version import __version__
     from pyloca.bursts import Bursts
-    from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
+    from pyloca.errors import BurstError, ConvergenceError, MatchError, ModelFileError, PylocaError, TrustWarning
     from pyloca.estimator import LOCA
     from pyloca.geometry import BurstStatistics
 
@@ -19,6 +19,7 @@ __all__ = [
     "BurstStatistics",
     "Bursts",
     "ConvergenceError",
+    "MatchError",
     "ModelFileError",
     "PylocaError",
     "TrustWarning",
@@ -33,6 +34,7 @@ _MODULES = {
     "BurstStatistics": "pyloca.geometry",
     "Bursts": "pyloca.bursts",
     "ConvergenceError": "pyloca.errors",
+    "MatchError": "pyloca.errors",
     "ModelFileError": "pyloca.errors",
     "PylocaError": "pyloca.errors",
     "TrustWarning": "pyloca.errors",

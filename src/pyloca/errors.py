@@ -5,7 +5,7 @@ Bad data raises `BurstError`; bad parameters raise plain `ValueError` or `TypeEr
 
 from __future__ import annotations
 
-__all__ = ["BurstError", "ConvergenceError", "ModelFileError", "PylocaError", "TrustWarning"]
+__all__ = ["BurstError", "ConvergenceError", "MatchError", "ModelFileError", "PylocaError", "TrustWarning"]
 
 
 class PylocaError(Exception):
@@ -18,6 +18,10 @@ class BurstError(PylocaError, ValueError):
 
 class ConvergenceError(PylocaError, RuntimeError):
     """Training produced a non-finite loss and could not recover from it."""
+
+
+class MatchError(PylocaError, ValueError):
+    """Two instruments cannot be matched, or not in one way only; the message says why and what would decide it."""
 
 
 class ModelFileError(PylocaError, ValueError):

@@ -28,7 +28,7 @@ from pyloca.findings import Diagnostics, Rescaling, TrustScale
 from pyloca.geometry import Noise, SpikeRule
 from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_model", "model_from_bytes", "model_to_bytes", "save_model"]
 
 FORMAT, VERSION = "pyloca-model", 3
 EARLIER = (2,)  # versions that are also read: 2 has no names, ids, units and feature scale
@@ -69,6 +69,29 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     load_model(save_model(model, f"{folder}/m.safetensors"), LOCA).burst_std_
+    0.01
+    """
+    return write_atomically(Path(path), model_to_bytes(model))
+
+
+def model_to_bytes(model: Any) -> bytes:
+    """Return the content of a model file, for files that hold several models.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts)
+    >>> model_from_bytes(model_to_bytes(model), LOCA, "memory").burst_std_
     0.01
     """
     arrays: Arrays = {
@@ -122,8 +145,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     }
     header = json.loads(json.dumps(header, default=_plain))  # exactly as it will be read
     header["sha256"] = _digest(arrays, header)
-    content = safetensors.numpy.save(arrays, {FORMAT: json.dumps(header)})
-    return write_atomically(Path(path), content)
+    return safetensors.numpy.save(arrays, {FORMAT: json.dumps(header)})
 
 
 def load_model(
@@ -163,7 +185,52 @@ def load_model(
     pyloca.errors.ModelFileError: missing.safetensors: cannot be read (No such file or directory).
     """
     path = Path(path)
-    header, arrays = _read(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}).") from error
+    return model_from_bytes(content, kind, str(path), encoder=encoder, decoder=decoder)
+
+
+def model_from_bytes(
+    content: bytes,
+    kind: Callable[..., Model],
+    path: str,
+    *,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+) -> Model:
+    """Invert `model_to_bytes`.
+
+    Parameters
+    ----------
+    content : bytes
+    kind : type
+        The estimator to build, `LOCA` or a subclass.
+    path : str
+        Where the bytes come from, for messages.
+    encoder, decoder : torch.nn.Module, optional
+        The user's own modules, if the model was fitted with such.
+
+    Returns
+    -------
+    LOCA
+        An instance of `kind`.
+
+    Raises
+    ------
+    ModelFileError
+        As for `load_model`.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA
+    >>> model_from_bytes(b"", LOCA, "memory")
+    Traceback (most recent call last):
+    ...
+    pyloca.errors.ModelFileError: memory: not a pyloca model file (not a safetensors file, or truncated).
+    """
+    header, arrays = _read(content, path)
     try:
         made = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model: Any = made  # its attributes are set below
@@ -311,11 +378,7 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
     )
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}).") from error
+def _read(content: bytes, path: str) -> tuple[dict[str, Any], Arrays]:
     try:
         size = int.from_bytes(content[:8], "little")
         if not 2 <= size <= min(MAX_HEADER, len(content) - 8):

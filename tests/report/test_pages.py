@@ -22,7 +22,7 @@ from helpers import HANG, planar_bursts, random_model, short_fit, tiny_loca
 from pyloca import LOCA, Bursts, datasets
 from pyloca.metrics import RigidMap
 from pyloca.networks import ACTIVATIONS
-from pyloca.report import Page, Section, Table, explorer, render, user_report
+from pyloca.report import Page, Section, Table, explorer, match_page, render, user_report
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -556,3 +556,34 @@ def test_the_page_has_landmarks_and_words_for_every_picture(open_page, report):
         assert box.accessible_name or box.tag_name == "figure", box.get_attribute("outerHTML")[:200]
     chromium.find_element(By.LINK_TEXT, "Training").click()
     assert chromium.execute_script("return document.getElementById(location.hash.slice(1)).textContent") == "Training"
+
+
+# -- two instruments --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def matched():
+    from instruments import fit, gauge, plan, sheet
+    from pyloca.matching import match
+
+    a, b = fit(sheet, plan(80, 0), 0), fit(gauge, plan(80, 1), 1)
+    X = plan(400, 9)[:: 400 // 6]
+    return match(a, b, (sheet(X), gauge(X)), names=("sheet", EVIL))
+
+
+def test_the_maps_of_a_match_are_linked(open_page, chromium, matched):
+    open_page(match_page(matched))
+    for side in (0, 1):
+        canvas = chromium.find_element(By.ID, f"map-{side}")
+        ActionChains(chromium).move_to_element_with_offset(canvas, -60, 30).click_and_hold().move_by_offset(
+            9, 4
+        ).release().perform()
+        numbers = [float(x) for x in re.findall(NUMBER, chromium.find_element(By.ID, "told").text)]
+        here, there = numbers[:2], numbers[2:4]
+        forth = matched.rigid.apply([here if side == 0 else there])[0]
+        back = there if side == 0 else here
+        assert np.linalg.norm(forth - back) < 0.2  # the rigid map, and what anchors tell beyond it
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    moved = [float(x) for x in re.findall(NUMBER, chromium.find_element(By.ID, "told").text)]
+    assert moved[0] > here[0]
+    assert len(chromium.find_elements(By.CSS_SELECTOR, "#sensors tr")) == 3

@@ -6,6 +6,7 @@ from pyloca.cli import (  # noqa: F401 - importing adds the command
     _demo,
     _fit,
     _inspect,
+    _match,
     _report,
     _reproduce,
 )

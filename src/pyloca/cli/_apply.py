@@ -6,17 +6,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, not_the_data, writable
-from pyloca.errors import BurstError
+from pyloca.errors import BurstError, MatchError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from pyloca.estimator import LOCA
 
 __all__ = ["inverse", "transform"]
 
@@ -32,9 +34,22 @@ OUTPUT = click.option("-o", "--output", type=FILE, help="A .csv or .npy file.  [
 @click.option(
     "--trust", is_flag=True, help="Add a column: the fraction of held-out measurements that are at least as strange."
 )
+@click.option("--from", "source", metavar="NAME", help="Of a match or fusion: the instrument that measured DATA.")
+@click.option("--to", "target", metavar="NAME", help="Predict readings of this instrument instead of coordinates.")
+@click.option("--errors", is_flag=True, help="With --to: add a column with the standard error of each reading.")
 @columns_options("that of the fit")
 @debug_option
-def transform(model: Path, data: str, output: Path | None, per_burst: bool, trust: bool, columns: Columns) -> None:
+def transform(
+    model: Path,
+    data: str,
+    output: Path | None,
+    per_burst: bool,
+    trust: bool,
+    source: str | None,
+    target: str | None,
+    errors: bool,
+    columns: Columns,
+) -> None:
     """Compute coordinates of new measurements.
 
     MODEL is a file that fit wrote. DATA is a table (.csv, .parquet) with one row per measurement, or .npy (n, D); -
@@ -42,9 +57,13 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     that names the burst is passed on. Bursts (.npy (N, M, D), .npz, .h5, or a table with --bursts) give one row per
     burst.
 
+    MODEL may also be a file of match or fuse: --from names the instrument that measured DATA, and --to another one
+    whose readings are predicted; without --to, rows are coordinates in the common system.
+
     \b
     Examples:
       pyloca transform model.safetensors new.csv -o new_z.csv
+      pyloca transform match.safetensors new.csv --from radio --to camera --trust
       pyloca transform model.safetensors new.csv --bursts --trust
     """
     writable(output, ".csv", ".npy")
@@ -62,7 +81,8 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     )
     from pyloca.estimator import LOCA, Data
 
-    fitted = LOCA.load(model)
+    joint = _joint(model, source, target, errors)
+    fitted = LOCA.load(model) if joint is None else joint.models[source]
     points: Data
     labels: Labels | None
     if per_burst or holds_bursts(data):
@@ -73,12 +93,50 @@ def transform(model: Path, data: str, output: Path | None, per_burst: bool, trus
     with _about(data), warnings.catch_warnings():
         # the array has no names, but its columns were found by name
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        values, trusted = fitted.transform(points, return_trust=True)
+        if joint is None:
+            values, trusted = fitted.transform(points, return_trust=True)
+        elif target is None:
+            values, trusted = joint.coordinates(points, source, return_trust=True)
+        else:
+            prediction = joint.predict(points, source, target)
+            values, trusted = prediction.values, prediction.trust
     _say_strange(trusted, len(fitted.trust_scale_.scores))
     names = [f"z{i}" for i in range(fitted.n_components_)]
+    if joint is not None and target is not None:
+        names = _sensors(joint.models[target])
+        if errors:
+            values = np.column_stack([values, prediction.standard_errors])
+            names = [*names, *(f"{name}_error" for name in names)]
     if trust:
         values, names = np.column_stack([values, trusted]), [*names, TRUST]
     write_rows(values, names, output, labels, burst_id_of(fitted, columns))
+
+
+def _joint(path: Path, source: str | None, target: str | None, errors: bool) -> Any:
+    """Return the match or fusion in a file; None if it is a model. Refuse options that do not belong to it."""
+    from pyloca.matching import Fusion, Match, file_kind
+
+    kinds: dict[str, Any] = {"pyloca-match": Match, "pyloca-fusion": Fusion}
+    kind = kinds.get(file_kind(path))
+    if kind is None:
+        if source is not None or target is not None:
+            raise click.UsageError("--from and --to are for files of match and fuse; this is not one.")
+        return None
+    joint = kind.load(path)
+    there = ", ".join(joint.models)
+    if source is None:
+        raise click.UsageError(f"say which instrument measured the data: --from, one of {there}.")
+    for name in (source, target):
+        if name is not None and name not in joint.models:
+            raise click.UsageError(f"there is no instrument '{name}'; there are {there}.")
+    if errors and target is None:
+        raise click.UsageError("--errors are those of predicted readings; give --to.")
+    return joint
+
+
+def _sensors(model: LOCA) -> list[str]:
+    known = getattr(model, "feature_names_in_", None)
+    return [f"y{i}" for i in range(model.n_features_in_)] if known is None else [str(name) for name in known]
 
 
 def _say_strange(trusted: NDArray[np.float64], n_known: int) -> None:
@@ -122,9 +180,7 @@ def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -
     points, labels = read_coordinates(fitted, data, columns)
     with _about(data):
         values = fitted.inverse_transform(points)
-    known = getattr(fitted, "feature_names_in_", None)
-    names = [f"y{i}" for i in range(fitted.n_features_in_)] if known is None else [str(name) for name in known]
-    write_rows(values, names, output, labels, burst_id_of(fitted, columns))
+    write_rows(values, _sensors(fitted), output, labels, burst_id_of(fitted, columns))
 
 
 @contextmanager
@@ -132,5 +188,7 @@ def _about(data: str) -> Iterator[None]:
     """Report points that do not fit the model as bad data, with the name of the file."""
     try:
         yield
+    except MatchError:
+        raise  # it is about the instruments, not about the data
     except ValueError as error:
         raise BurstError(f"{'standard input' if data == '-' else data}: {error}") from error

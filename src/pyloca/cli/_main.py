@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from pyloca.errors import BurstError, ConvergenceError, ModelFileError, PylocaError, TrustWarning
+from pyloca.errors import BurstError, ConvergenceError, MatchError, ModelFileError, PylocaError, TrustWarning
 
 __all__ = [
     "DISTRUSTED",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 USAGE, DISTRUSTED, INTERRUPTED, TERMINATED = 2, 4, 130, 143
-EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, ModelFileError: 5}
+EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, MatchError: 4, ModelFileError: 5}
 DEBUG = "pyloca.debug"
 
 Command = TypeVar("Command", bound=Callable[..., Any])

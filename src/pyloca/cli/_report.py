@@ -18,7 +18,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @cli.command()
 @click.argument("model", type=FILE)
-@click.argument("data")
+@click.argument("data", required=False)
 @click.option("-o", "--output", type=FILE, required=True, help="Write the page to this .html file.")
 @click.option("--title", help="Heading of the page.  [default: the name of the model's file]")
 @click.option("--labels", type=FILE, help="A text file with a label for each burst, one per line.")
@@ -30,7 +30,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @debug_option
 def report(
     model: Path,
-    data: str,
+    data: str | None,
     output: Path,
     title: str | None,
     labels: Path | None,
@@ -44,6 +44,8 @@ def report(
     network. DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found
     by the names that they had in the fit.
 
+    MODEL may also be a file of match, without DATA: the page then shows both maps, linked.
+
     \b
     Examples:
       pyloca report model.safetensors bursts.csv -o report.html
@@ -55,8 +57,16 @@ def report(
     from pyloca._atomic import write_atomically
     from pyloca.cli._data import read_bursts_like
     from pyloca.estimator import LOCA
+    from pyloca.matching import file_kind
     from pyloca.report import read_colours, render, user_report
 
+    if file_kind(model) == "pyloca-match":
+        if data is not None or labels is not None or color_by is not None:
+            raise click.UsageError("a match is shown without DATA, --labels and --color-by.")
+        _report_match(model, output, title, as_json)
+        return
+    if data is None:
+        raise click.UsageError("Missing argument 'DATA': the bursts of the fit, or others from the same instrument.")
     fitted = LOCA.load(model)
     bursts = read_bursts_like(fitted, data, columns)
     colours = None if color_by is None else read_colours(color_by, bursts.ids)
@@ -76,6 +86,22 @@ def report(
         click.echo(json.dumps(facts, indent=2))
     click.echo(f"Page: {output} ({len(content) / 1e6:.1f} MB)", err=True)
     if page.warnings:
+        click.get_current_context().exit(DISTRUSTED)
+
+
+def _report_match(path: Path, output: Path, title: str | None, as_json: bool) -> None:
+    from pyloca._atomic import write_atomically
+    from pyloca.matching import Match
+    from pyloca.report import match_page
+
+    found = Match.load(path)
+    content = match_page(found, title or "").encode()
+    write_atomically(output, content)
+    if as_json:
+        facts = {"page": str(output), "bytes": len(content), "chosen": found.chosen, "warnings": list(found.warnings)}
+        click.echo(json.dumps(facts, indent=2))
+    click.echo(f"Page: {output} ({len(content) / 1e6:.1f} MB)", err=True)
+    if found.chosen is None or found.warnings:
         click.get_current_context().exit(DISTRUSTED)
 
 

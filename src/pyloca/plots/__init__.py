@@ -6,6 +6,7 @@ touched. Needs the extra ``pyloca[report]``.
 """
 
 from pyloca.plots._comparison import plot_comparison, plot_distances
+from pyloca.plots._correlations import plot_correlations
 from pyloca.plots._estimates import (
     plot_agreement,
     plot_burst_std,
@@ -22,6 +23,7 @@ from pyloca.plots._fitted import (
     plot_training,
     plot_whitening,
 )
+from pyloca.plots._match import plot_fusion, plot_match
 from pyloca.plots._quality import plot_diagnostics
 from pyloca.plots._spectrum import plot_alignment
 from pyloca.plots._style import COLOURS, FLOOR, OUTLINE, SEQUENTIAL, draw_points, in_unit, png, spread_rows, style
@@ -39,12 +41,15 @@ __all__ = [
     "plot_burst_std",
     "plot_comparison",
     "plot_component_selection",
+    "plot_correlations",
     "plot_diagnostics",
     "plot_distances",
     "plot_ellipses",
     "plot_errors",
+    "plot_fusion",
     "plot_intrinsic_dim",
     "plot_map",
+    "plot_match",
     "plot_shuffle_test",
     "plot_spectrum",
     "plot_training",

@@ -6,6 +6,7 @@ Needs the extra ``pyloca[report]``.
 from pyloca.report._colours import read_colours
 from pyloca.report._download import Download
 from pyloca.report._explorer import Explorer, explorer
+from pyloca.report._linked import match_page
 from pyloca.report._page import Figure, Page, Section, Table, render, versions
 from pyloca.report._user import user_report
 
@@ -17,6 +18,7 @@ __all__ = [
     "Section",
     "Table",
     "explorer",
+    "match_page",
     "read_colours",
     "render",
     "user_report",

@@ -1,0 +1,18 @@
+"""Several instruments, one coordinate system: anchors, shapes, overlaps, fusion, drift and rivals.
+
+One module per subject; each has `ROWS`. Fits are made once per seed and reused between rows.
+"""
+
+from __future__ import annotations
+
+from benchmarks.matching import anchored, drift, fusion, rivals, shape
+from benchmarks.rows import Row, run_rows
+
+__all__ = ["ROWS", "run"]
+
+SUBJECTS = (anchored, shape, fusion, drift, rivals)
+ROWS: tuple[Row, ...] = tuple(row for subject in SUBJECTS for row in subject.ROWS)
+
+
+def run(seeds: list[int], only: str = "") -> bool:
+    return run_rows("matching", "matching", ROWS, seeds, only)

@@ -1,0 +1,146 @@
+"""Instruments that cover the states in overlapping parts, against one of them that sees everything.
+
+Three puzzles, after the kinds of experiment of gappy LOCA (arXiv 2312.13155), which prints no settings: overlapping
+parts of a floor, radios whose transmitters reach only a part of it, and windows of a travelling wave, each through
+another sensor. The figure is the stress of all parts together over that of the one instrument, which has as many bursts
+as they have together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.matching.anchored import rms
+from benchmarks.matching.instruments import POINTS, Instrument, fit, gauge, make, radio, states
+from benchmarks.rows import Row
+from pyloca import TrustWarning
+from pyloca.matching import fuse
+from pyloca.metrics import calibrate, stress
+from pyloca.plots import spread_rows
+
+__all__ = ["ROWS"]
+
+Array = NDArray[np.float64]
+Inside = Callable[[Array], NDArray[np.bool_]]
+
+ANCHORS, EACH, TESTED = 8, 150, 400
+FLOOR: dict[str, Inside] = {
+    "south": lambda X: X[:, 1] < 3.3,
+    "west": lambda X: (X[:, 0] < 2.8) & (X[:, 1] > 0.8) & (X[:, 1] < 6.4),
+    "east": lambda X: (X[:, 0] > 3.2) & (X[:, 1] > 0.8) & (X[:, 1] < 6.4),
+    "north": lambda X: X[:, 1] > 5.3,
+}
+RING = (("south", "west"), ("south", "east"), ("west", "north"), ("east", "north"))
+TILES: dict[str, Inside] = {
+    "early left": lambda X: (X < 3.1).all(axis=1),
+    "early right": lambda X: (X[:, 0] > 1.9) & (X[:, 1] < 3.1),
+    "late left": lambda X: (X[:, 0] < 3.1) & (X[:, 1] > 1.9),
+    "late right": lambda X: (X > 1.9).all(axis=1),
+}
+SQUARE = (("early left", "early right"), ("early left", "late left"), ("early right", "late right"))
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A plan, which part of it each instrument sees, which parts have anchors, and the instruments, by seed."""
+
+    plan: str
+    parts: dict[str, Inside]
+    overlaps: tuple[tuple[str, str], ...]
+    instrument: Callable[[str, int], Instrument]
+
+    def places(self, seed: int, stream: int, *parts: str) -> Array:
+        X = states(self.plan, 8000, np.random.RandomState([seed, stream]))
+        return X[np.logical_and.reduce([np.ones(len(X), dtype=bool), *(self.parts[part](X) for part in parts)])]
+
+
+def _of_the_floor(part: str, seed: int) -> Instrument:
+    """Two radios and two gauges, all different; a radio sees everything."""
+    kinds = {"south": radio, "west": gauge, "east": gauge, "north": radio, "": radio}
+    return kinds[part](100 * seed + list(kinds).index(part))
+
+
+def _short_reach(part: str, seed: int) -> Instrument:
+    """Transmitters within a part and 3 m around its middle, which are not heard beyond; all of them see everything."""
+    random = np.random.RandomState([seed, 40])
+    transmitters = random.uniform((0, 0), (6, 10), size=(60, 2))
+    if part:
+        X = states("floor", 4000, np.random.RandomState(0))
+        X = X[FLOOR[part](X)]
+        low, high = X.min(axis=0) - 1, X.max(axis=0) + 1
+        transmitters = transmitters[((transmitters > low) & (transmitters < high)).all(axis=1)]
+    return Instrument("radio", lambda x: np.exp(-np.square(x[:, None] - transmitters).sum(axis=2) / 12), 0.05)
+
+
+def _window(part: str, seed: int) -> Instrument:
+    """A window of 12 points on a wave u(x, t) of several lengths, each sensor with a response of its own."""
+    random = np.random.RandomState([seed, 41])
+    waves = 2 * np.pi / random.uniform(12, 30, size=8) * _directions(random.uniform(0, np.pi, size=8))  # (2, 8)
+    phase, window = random.uniform(0, 2 * np.pi, size=8), np.linspace(-1.5, 1.5, 12)
+    response = {
+        "early left": np.tanh,
+        "early right": lambda u: np.exp(u / 2),
+        "late left": lambda u: u + 0.2 * u**3,
+        "late right": lambda u: 100 + 7 * u,
+        "": lambda u: u,
+    }[part]
+
+    def measure(x: Array) -> Array:
+        at = x[:, None] + np.column_stack([window, np.zeros(12)])  # (n, 12, 2)
+        return np.asarray(response(np.cos(at @ waves + phase).sum(axis=2) / 2))
+
+    return Instrument("window", measure, 0.04)
+
+
+def _directions(angle: Array) -> Array:
+    return np.stack([np.cos(angle), np.sin(angle)])
+
+
+def _fusion(seed: int, *, puzzle: Puzzle) -> dict[str, Any]:
+    models = {}
+    for k, part in enumerate(("", *puzzle.parts)):
+        random = np.random.RandomState([seed, 60 + k])
+        X = puzzle.places(seed, 60 + k, *([part] if part else []))[: EACH if part else EACH * len(puzzle.parts)]
+        instrument = puzzle.instrument(part, seed)
+        models[part] = fit(make(instrument, X, POINTS, random), instrument.burst_std, seed)
+    whole = models.pop("")
+    measure = {part: puzzle.instrument(part, seed).measure for part in ("", *models)}
+    anchors = {}
+    for one, other in puzzle.overlaps:
+        X = puzzle.places(seed, 70, one, other)[:60]
+        X = X[spread_rows(X, ANCHORS)]
+        anchors[one, other] = (measure[one](X), measure[other](X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        found = fuse(models, anchors)
+    if found.unconnected:
+        return {"value": float("inf"), "said": list(found.warnings), "ok": False}
+    X = [puzzle.places(seed, 71, part)[: TESTED // 4] for part in models]
+    every = np.concatenate(X)
+    placed = np.concatenate([found.coordinates(measure[part](x), part) for part, x in zip(models, X, strict=True)])
+    inside = rms(calibrate(every, placed).apply(placed) - every)
+    jumps = []
+    for one, other in puzzle.overlaps:
+        both = puzzle.places(seed, 72, one, other)[:100]
+        jumps.append(rms(found.coordinates(measure[one](both), one) - found.coordinates(measure[other](both), other)))
+    ratio = stress(every, placed) / stress(every, whole.encode(measure[""](every)))
+    seam, rigid = max(jumps) / inside, max(values[1] for values in found.overlaps.values()) / inside
+    return {"value": ratio, "seam / error": seam, "rigid seam": rigid, "error": inside, "ok": ratio <= 2 and seam <= 1}
+
+
+PUZZLES = {
+    "four parts of a floor": Puzzle("floor", FLOOR, RING, _of_the_floor),
+    "transmitters of short reach": Puzzle("floor", FLOOR, RING, _short_reach),
+    "windows of a wave": Puzzle("square", TILES, SQUARE, _window),
+}
+ROWS: tuple[Row, ...] = tuple(
+    Row(f"fusion: {name}", 2.0, "stress / that of one instrument that sees all", partial(_fusion, puzzle=puzzle))
+    for name, puzzle in PUZZLES.items()
+)

@@ -1,0 +1,107 @@
+"""Anchors from files: pairs of burst ids in a table, or readings of both instruments, row by row."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyloca.cli._column_options import Columns
+from pyloca.errors import BurstError
+
+if TYPE_CHECKING:
+    from pyloca.estimator import LOCA
+
+__all__ = ["read_ids", "read_named_ids", "read_readings", "stems"]
+
+
+def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[float] | None]:
+    """Read pairs of burst ids, and weights if there is a third column; a first row of unknown ids is a header."""
+    rows = _rows(path)
+    width = len(rows[0][1])
+    if width not in (2, 3):
+        raise BurstError(f"{path}: line 1 has {width} cells; expected two burst ids, and perhaps a weight.")
+    if not _known(a, rows[0][1][0]) and not _known(b, rows[0][1][1]):
+        rows = rows[1:]
+    pairs, weights = [], []
+    for line, cells in rows:
+        weight = _number(cells[2]) if len(cells) == 3 else 1.0
+        if len(cells) != width or weight is None or not 0 < weight < float("inf"):
+            raise BurstError(f"{path}: line {line} is {','.join(cells)!r}; expected as many cells as in line 1.")
+        for model, cell, which in ((a, cells[0], "first"), (b, cells[1], "second")):
+            if not _known(model, cell):
+                raise BurstError(f"{path}: line {line}: the {which} instrument has no burst {cell!r}.")
+        pairs.append((cells[0], cells[1]))
+        weights.append(weight)
+    if not pairs:
+        raise BurstError(f"{path}: holds no anchors; expected rows of two burst ids.")
+    return pairs, weights if width == 3 else None
+
+
+def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Read rows of instrument, burst id, instrument, burst id; a first row without instruments is a header."""
+    rows = _rows(path)
+    if len(rows[0][1]) == 4 and rows[0][1][0] not in models and rows[0][1][2] not in models:
+        rows = rows[1:]
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for line, cells in rows:
+        if len(cells) != 4 or cells[0] not in models or cells[2] not in models:
+            raise BurstError(
+                f"{path}: line {line} is {','.join(cells)!r}; expected instrument,burst,instrument,burst with "
+                f"instruments among {', '.join(models)}."
+            )
+        one, i, other, j = cells
+        for name, cell in ((one, i), (other, j)):
+            if not _known(models[name], cell):
+                raise BurstError(f"{path}: line {line}: instrument {name!r} has no burst {cell!r}.")
+        if (other, one) in found:
+            one, i, other, j = other, j, one, i
+        found.setdefault((one, other), []).append((i, j))
+    if not found:
+        raise BurstError(f"{path}: holds no anchors; expected rows of instrument,burst,instrument,burst.")
+    return found
+
+
+def read_readings(paths: tuple[str, str], a: LOCA, b: LOCA) -> tuple[Any, Any]:
+    """Read simultaneous readings of both instruments from two tables, row by row."""
+    from pyloca.cli._data import read_rows_like
+
+    first, second = (read_rows_like(model, path, Columns())[0] for model, path in zip((a, b), paths, strict=True))
+    if len(first) != len(second):
+        raise BurstError(f"{paths[0]} has {len(first)} rows and {paths[1]} has {len(second)}; expected one per anchor.")
+    return first, second
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(file), 1) if any(row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BurstError(f"{path}: cannot be read as CSV ({error}).") from error
+    if not rows:
+        raise BurstError(f"{path}: is empty; expected anchors.")
+    return rows
+
+
+def _known(model: LOCA, cell: str) -> bool:
+    return cell in {str(label) for label in model.burst_ids_.tolist()}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def stems(paths: tuple[Path, ...], names: tuple[str, ...] | None) -> list[str]:
+    """Return what to call instruments: the given names, or those of their files."""
+    called = [path.stem for path in paths] if names is None else list(names)
+    if len(called) != len(paths):
+        raise click.UsageError(f"--names has {len(called)} names for {len(paths)} instruments.")
+    twice = [name for name in called if called.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"two instruments are called '{twice[0]}'; give them --names.")
+    return called

@@ -1,0 +1,140 @@
+"""Anchors: states that both instruments have measured, given as readings or as pairs of burst ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyloca.errors import BurstError
+from pyloca.estimator import LOCA, Data, burst_rows, training_embedding
+from pyloca.matching._precision import mean_variance, reading_variance
+from pyloca.matching._support import Support
+
+__all__ = ["Anchors", "Pairs", "read_anchors"]
+
+Array = NDArray[np.float64]
+Pairs = tuple[Data, Data] | Sequence[tuple[Any, Any]] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Anchors as coordinates.
+
+    Attributes
+    ----------
+    A, B : (n, d) arrays
+        Coordinates by each instrument.
+    weights : (n,) array
+        How sure each pair is, relative to the others.
+    variance : (n,) array
+        Of the readings alone, per coordinate, both instruments together: noise, and σ²/M of burst means.
+    seen : (n,) array of bool
+        Whether it lies in what each instrument was fitted to, and not where coordinates are extrapolated.
+    """
+
+    A: Array
+    B: Array
+    weights: Array
+    variance: Array
+    seen: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.A)
+
+
+def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, names: tuple[str, str]) -> Anchors:
+    """Encode anchors by their instruments; refuse what cannot be used, before any work."""
+    if _are_readings(anchors):
+        readings: Any = anchors
+        ends = [_encoded(model, data, name) for model, data, name in zip((a, b), readings, names, strict=True)]
+        if len(ends[0][0]) != len(ends[1][0]):
+            raise ValueError(
+                f"anchors have {len(ends[0][0])} readings of {names[0]!r} and {len(ends[1][0])} of {names[1]!r}; "
+                "expected one of each per anchor."
+            )
+    else:
+        ends = _by_ids(a, b, anchors, names)
+    (A, variance_a), (B, variance_b) = ends
+    if not len(A):
+        raise ValueError("anchors are empty. Pass None to match by shape alone.")
+    _refuse_twice(A, B)
+    seen = [Support(training_embedding(model)).inside(Z) > 0 for model, Z in ((a, A), (b, B))]
+    return Anchors(A, B, _checked_weights(weights, len(A)), variance_a + variance_b, seen[0] & seen[1])
+
+
+def _are_readings(anchors: Any) -> bool:
+    """Whether these are the readings of each instrument, and not pairs of ids."""
+    if not isinstance(anchors, (tuple, list)) or len(anchors) != 2:
+        return False
+    return all(hasattr(end, "intrinsic_dim") or hasattr(end, "n_features") or np.ndim(end) >= 2 for end in anchors)
+
+
+def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array]:
+    rows = np.asarray(data) if isinstance(data, (list, tuple)) else data
+    try:
+        coordinates = model.transform(rows)
+    except ValueError as error:
+        raise type(error)(f"anchors of instrument {name!r}: {error}") from error
+    variance = np.full(len(coordinates), reading_variance(model))
+    if getattr(rows, "ndim", 3) != 2:  # bursts: the mean of M readings
+        variance = np.full(len(coordinates), mean_variance(model))
+    return coordinates, variance
+
+
+def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tuple[Array, Array]]:
+    pairs = np.empty((len(anchors), 2), dtype=object)
+    for i, pair in enumerate(anchors):
+        if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair) != 2:
+            raise ValueError(
+                f"anchors[{i}] is {pair!r}; expected a pair of burst ids, or anchors as two arrays of readings, "
+                f"(n, {a.n_features_in_}) of {names[0]!r} and (n, {b.n_features_in_}) of {names[1]!r}."
+            )
+        pairs[i] = list(pair)
+    ends = []
+    for side, (model, name) in enumerate(zip((a, b), names, strict=True)):
+        rows = np.array([_row(model, value, name) for value in pairs[:, side]], dtype=np.int64)
+        values, counts = np.unique(rows, return_counts=True)
+        if (counts > 1).any():
+            twice = model.burst_ids_[values[counts > 1]].tolist()[0]
+            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice; a burst has one state.")
+        lost = [label for label in model.burst_ids_[rows].tolist() if label in model.strays_]
+        if lost:
+            raise BurstError(
+                f"burst {lost[0]!r} of instrument {name!r} was left out of its fit ({model.strays_[lost[0]]}); it "
+                "cannot be an anchor."
+            )
+        ends.append((model.embedding_[rows], np.full(len(rows), mean_variance(model))))
+    return ends
+
+
+def _row(model: LOCA, value: Any, name: str) -> int:
+    """Look up one burst by its id, in the words of `rescale`."""
+    # burst_rows looks up pairs of two different bursts; the other of this pair is any of the rest.
+    other = next(label for label in model.burst_ids_.tolist() if str(label) != str(value))
+    try:
+        return int(burst_rows(model.burst_ids_, [(value, other)])[0, 0])
+    except ValueError as error:
+        raise BurstError(f"anchors of instrument {name!r}: {error}") from error
+
+
+def _refuse_twice(A: Array, B: Array) -> None:
+    """Refuse an anchor that is given twice: it would count twice and look like agreement."""
+    both = np.column_stack([A, B])
+    _, first, counts = np.unique(both, axis=0, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        row = int(first[counts > 1].min())
+        again = int(np.flatnonzero((both == both[row]).all(axis=1))[1])
+        raise ValueError(f"anchors {row} and {again} are the same pair of readings. Give each anchor once.")
+
+
+def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
+    if weights is None:
+        return np.ones(n)
+    given = np.asarray(weights)
+    if given.shape != (n,) or given.dtype.kind not in "fiu" or not np.all((given > 0) & np.isfinite(given)):
+        raise ValueError(f"weights must be {n} finite numbers > 0, one per anchor; got {given.tolist()!r}.")
+    return given.astype(np.float64)

@@ -1,0 +1,124 @@
+"""Readings of one instrument predicted from those of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from scipy.stats import t as student
+
+from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.matching._precision import decoder_variance
+from pyloca.matching._rigid import inverse, parameter_jacobian
+from pyloca.matching._seams import Seams
+from pyloca.metrics import RigidMap
+
+__all__ = ["Prediction", "predict", "pushed_variance", "support_trust"]
+
+Array = NDArray[np.float64]
+
+STEP = 1e-4  # of the size of the embedding, for derivatives of a decoder
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted readings with their errors.
+
+    Attributes
+    ----------
+    values : (n, D) array
+        Readings of the target instrument.
+    standard_errors : (n, D) array
+        Of the values: errors of both encoders, of the map, of the anchors behind it and of the decoder.
+    trust : (n,) array
+        The smaller of two: the source instrument's trust in the reading, and the part of the target's held-out points
+        that lie at least as far from its training bursts. Near 0 outside the overlap.
+    coordinates : (n, d) array
+        In the coordinates of the target.
+    coordinate_errors : (n,) array
+        Standard error of these, per coordinate.
+    degrees : float
+        Degrees of freedom of the standard errors.
+
+    Examples
+    --------
+    >>> Prediction(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1), np.zeros((1, 2)), np.ones(1), 1e9).interval(0.95)[1]
+    array([[1.95996399]])
+    """
+
+    values: Array
+    standard_errors: Array
+    trust: Array
+    coordinates: Array
+    coordinate_errors: Array
+    degrees: float
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return intervals that hold the reading with a given probability, sensor by sensor.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        low, high : (n, D) arrays
+        """
+        width = float(student.ppf((1 + level) / 2, self.degrees)) * self.standard_errors
+        return self.values - width, self.values + width
+
+
+def predict(
+    source: LOCA,
+    target: LOCA,
+    rigid: RigidMap,
+    data: Data,
+    *,
+    seams: Seams,
+    covariance: Array,
+    centre: Array,
+    degrees: float,
+    scaled: bool,
+    backward: bool,
+) -> Prediction:
+    """Encode, map, decode. `rigid`, `seams` and errors lead from the first instrument to the second.
+
+    `backward`: the source is the second instrument.
+    """
+    Z, trust = source.transform(data, return_trust=True)
+    places = seams.undone(0, Z) if backward else rigid.apply(Z)  # after the rigid map, before its error is subtracted
+    weights, rest = seams.weights(0, places)
+    slopes = parameter_jacobian(places, centre, scale=scaled)  # (n, d, p)
+    if len(seams.places):  # anchors nearby correct a wrong map, too
+        slopes = slopes - np.einsum("nm,mdp->ndp", weights, parameter_jacobian(seams.places, centre, scale=scaled))
+    errors = rest[:, None, None] * np.eye(Z.shape[1]) + slopes @ covariance @ slopes.transpose(0, 2, 1)  # (n, d, d)
+    if backward:
+        back = inverse(rigid)
+        W = back.apply(places)
+        errors = back.scale**2 * back.rotation.T @ errors @ back.rotation
+    else:
+        W = places - weights @ seams.differences
+    spread = decoder_variance(target) + pushed_variance(target, W, errors)
+    per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])
+    inside = support_trust(target, W)
+    return Prediction(target.decode(W), np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, degrees)
+
+
+def pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
+    """Variances (n, D) of decoded readings from covariances (n, d, d) of coordinates."""
+    step = STEP * float(np.sqrt(training_embedding(target).var(axis=0).sum()))
+    slopes = np.stack(
+        [(target.decode(W + step * unit) - target.decode(W - step * unit)) / (2 * step) for unit in np.eye(W.shape[1])],
+        axis=2,
+    )  # (n, D, d)
+    return np.asarray(np.einsum("nDi,nij,nDj->nD", slopes, errors, slopes))
+
+
+def support_trust(model: LOCA, W: Array) -> Array:
+    """Return the part of held-out points that lie at least as far from the training bursts as places W (n, d)."""
+    scale = model.trust_scale_
+    score = cKDTree(training_embedding(model)).query(W)[0] / scale.gap
+    at_least = len(scale.scores) - np.searchsorted(scale.scores, score, side="left")
+    return np.asarray((1 + at_least) / (1 + len(scale.scores)))

@@ -1,0 +1,284 @@
+"""`recalibrate`: an instrument that has changed, fitted again in its old coordinates."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2, mannwhitneyu
+from scipy.stats import f as fisher
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from pyloca._html import html_card
+from pyloca.checks import whitening
+from pyloca.errors import MatchError, TrustWarning
+from pyloca.estimator import LOCA, Data, read_like, training_embedding
+from pyloca.findings import data_size, round_trip_errors
+from pyloca.matching._anchors import Pairs
+from pyloca.matching._match import Match, match
+from pyloca.matching._moved import moved_model
+from pyloca.matching._rigid import inverse
+from pyloca.matching._robust import robust_procrustes
+from pyloca.matching._solve import PRIOR_DEGREES
+from pyloca.matching._support import Support
+from pyloca.metrics import RigidMap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Recalibration", "recalibrate"]
+
+Array = NDArray[np.float64]
+
+DRIFTED = 0.01  # p-value, over all tests together
+TOLERATED = 1.5  # times the round-trip errors of held-out bursts, which had a say in the size of the decoder
+WAVES = 4  # independent errors of an encoder
+FAITHFUL = 0.5  # part of the new bursts whose old coordinates must lie in the old support to be believed at all
+NEAR = 0.3  # of the spread: old coordinates that are off by less still say which of several candidates is right
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """A new model of a changed instrument in the coordinates of the old one.
+
+    Attributes
+    ----------
+    model : LOCA
+        Fitted to the new bursts; its coordinates are the old ones.
+    match : Match
+        Of the old model and the new one before it was moved: the evidence, and its errors.
+    how : str
+        What put the new model into the old coordinates: "anchors", "shape", "anchors and shape", or "shape and old
+        encoder" where shapes alone were ambiguous.
+    drifted : bool
+        Whether new bursts disagree with the old model by more than noise.
+    p_value : float
+        Probability of such disagreement without drift: the smallest of the next three, times three.
+    whitening_p, round_trip_p : float
+        That new bursts are as round under the old encoder, and as well given back by the old decoder, as bursts that
+        the old fit held out.
+    displacement_p : float
+        That the errors of both encoders explain `displacement`.
+    displacement : (n,) array
+        Distance between old and new coordinates of each new burst; nan where the old model has not seen the like.
+    standard_error : float
+        Of the new coordinates about the old ones, per coordinate, without drift.
+    """
+
+    model: LOCA
+    match: Match
+    how: str
+    drifted: bool
+    p_value: float
+    whitening_p: float
+    round_trip_p: float
+    displacement_p: float
+    displacement: Array
+    standard_error: float
+
+    def _facts(self) -> list[tuple[str, str]]:
+        moved = self.displacement[np.isfinite(self.displacement)]
+        drift = "more than noise" if self.drifted else "not more than noise"
+        facts = [
+            ("coordinates", f"those of the old model, by {self.how}"),
+            ("standard error", f"{self.standard_error:.3g} per coordinate"),
+            ("drift", f"{drift} (p = {self.p_value:.2g})"),
+        ]
+        if len(moved):
+            middle, most = np.median(moved), moved.max()
+            facts.append(("without it", f"the old model would be off by {middle:.3g} (median), {most:.3g} (most)"))
+        if len(moved) < len(self.displacement):
+            unseen = len(self.displacement) - len(moved)
+            facts.append(("new places", f"{unseen} of {len(self.displacement)} bursts the old model cannot place"))
+        return facts
+
+    def __str__(self) -> str:
+        return "\n".join(
+            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
+        )
+
+    def _repr_html_(self) -> str:
+        return html_card("Recalibration", dict(self._facts()))
+
+    def plot(self) -> Figure:
+        """Draw what the old and the new model have seen, in the old coordinates.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from pyloca.plots import plot_match
+
+        title = "drift" if self.drifted else "no drift"
+        return plot_match(training_embedding(self.match.a), [(title, training_embedding(self.model))], ("old", "new"))
+
+
+def recalibrate(
+    model: LOCA,
+    new_bursts: Data,
+    anchors: Pairs | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    unevenness: float = 3.0,
+    random_state: int = 0,
+) -> Recalibration:
+    """Fit an instrument again that has drifted, been repaired or replaced, and keep its coordinates.
+
+    A model with the settings of the old one is fitted to the new bursts, from its own alignment: weights of an
+    instrument that has changed are not a better start. It is put into the old coordinates by `match`, with anchors or
+    by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still places the new bursts
+    roughly: the candidate nearest to its coordinates is taken.
+
+    Parameters
+    ----------
+    model : LOCA
+        The old model, fitted.
+    new_bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
+        From the instrument as it is now. Without anchors, of the same set of states as the old ones.
+    anchors : pair of arrays, or sequence of pairs of ids; optional
+        States that were measured before and after: old and new readings, or pairs of old and new burst ids.
+    weights : (n,) array, optional
+        How sure each anchor is.
+    unevenness : float, default=3
+        How many times as often some states may have been visited before or after.
+    random_state : int, default=0
+        Seed of the fit and the match.
+
+    Returns
+    -------
+    Recalibration
+
+    Raises
+    ------
+    MatchError
+        If the new model cannot be put into the old coordinates, or not in one way.
+    BurstError
+        If the bursts cannot be used, or have other features than the fit.
+
+    Warns
+    -----
+    TrustWarning
+        If a check says that the new fit should not be believed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import LOCA
+    >>> random = np.random.RandomState(0)
+    >>> def measure(gain):
+    ...     X = random.uniform(size=(400, 2)) * [2, 3]
+    ...     X = X[(X[:, 0] < 0.8) | (X[:, 1] < 1)][:120]
+    ...     Y = X[:, None] + 0.02 * random.standard_normal((120, 30, 2))
+    ...     return X, gain * np.concatenate([Y, Y[..., :1] * Y[..., 1:]], axis=2)
+    >>> model = LOCA(burst_std=0.02, hidden_layers=(10,), random_state=0).fit(measure(1.0)[1])
+    >>> X, bursts = measure([1.0, 1.2, 1.0])
+    >>> found = recalibrate(model, bursts)
+    >>> found.drifted, found.how
+    (True, 'shape')
+    """
+    check_is_fitted(model)
+    moved_model(model, RigidMap(np.eye(model.n_components_), np.zeros(model.n_components_)))  # refuses own modules
+    old = read_like(model, new_bursts).embed()  # refuses what are not readings of this instrument, before any work
+    fresh = _fitted(model, new_bursts, random_state)
+    inside = Support(training_embedding(model)).inside(old) > 0
+    whitening_p, round_trip_p = _drift(model, new_bursts, inside)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)  # what it would warn of is raised below
+        found = match(
+            model,
+            fresh,
+            anchors,
+            weights=weights,
+            names=("old", "new"),
+            unevenness=unevenness,
+            random_state=random_state,
+        )
+    how = found.how
+    if found.chosen is None and found.ambiguous:
+        found = _nearest(found, old, fresh.embedding_, inside)
+        how = f"{how} and old encoder"
+    back = inverse(found.rigid)  # raises where there is no answer
+    moved = moved_model(fresh, back)
+    error = found.rigid_error * back.scale
+    displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
+    displacement_p = _displaced(displacement[inside], error, found.degrees, model.n_components_)
+    p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))
+    tests = (whitening_p, round_trip_p, displacement_p)
+    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error)
+
+
+def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
+    """Return the probability that encoders alone put bursts so far from their old places.
+
+    Errors of an encoder are a few long waves, so all bursts together count as `WAVES` observations.
+    """
+    if not len(distance):
+        return 0.0
+    ratio = float(np.median(np.square(distance)) / (d * error**2)) * d / chi2.median(d)
+    return float(fisher.sf(ratio, WAVES, degrees))
+
+
+def _fitted(model: LOCA, data: Data, random_state: int) -> LOCA:
+    """Fit a model with the settings of the old one; σ that the old one knew holds for the new one too."""
+    known = {"burst_std": model.burst_std_} if model.burst_std_known_ else {}
+    settings = {"n_components": model.n_components_, "random_state": random_state, **known}
+    fresh: LOCA = clone(model).set_params(**settings)
+    return fresh.fit(data)
+
+
+def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, float]:
+    """Compare losses and round trips of new bursts under the old model with those of bursts that it held out.
+
+    Only bursts that it places where it was fitted: elsewhere it errs without any drift. If it places none of them
+    there, that is drift enough.
+    """
+    seen = read_like(model, data)
+    rows = np.intersect1d(np.flatnonzero(inside), seen.sound)
+    if len(rows) < max(3, (1 - FAITHFUL) * len(seen.sound)):
+        return 0.0, 0.0
+    statistics = seen.statistics[rows]
+    found = model.diagnostics_
+    held_out = model.validation_indices_
+    if not len(held_out):
+        held_out = np.flatnonzero(np.isfinite(found.losses))
+    losses = whitening(seen.encoder, statistics, model.burst_std_).losses
+    size = data_size(_as_seen(model, model.decode(training_embedding(model))))
+    errors = round_trip_errors(seen.decoder, statistics.means, seen.embed()[rows], size)
+    p = [
+        float(mannwhitneyu(new / factor, old[held_out], alternative="greater").pvalue)
+        for new, old, factor in ((losses, found.losses, 1.0), (errors, found.errors, TOLERATED))
+    ]
+    return p[0], p[1]
+
+
+def _as_seen(model: LOCA, readings: Array) -> Array:
+    """Return readings as the networks of `model` see them; columns that were left out are 0."""
+    scale = model.feature_scale_
+    return np.where(np.isinf(scale), 0.0, readings / np.where(np.isinf(scale), 1.0, scale))
+
+
+def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:
+    """Choose the candidate that agrees with the old encoder, if that still tells."""
+    if inside.mean() < FAITHFUL:
+        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it does not place the new bursts.")
+    before, after = old[inside], new[inside]
+    spread = float(np.sqrt(before.var(axis=0).sum()))
+    off = [
+        float(np.sqrt(np.median(np.square(one.rigid.apply(before) - after).sum(axis=1)))) if one.possible else np.inf
+        for one in found.candidates
+    ]
+    order = np.argsort(off)
+    if not off[order[0]] < NEAR * spread:
+        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
+    if not found.continuous:
+        return found.choose(int(order[0]))
+    # Of infinitely many, the one that the old encoder asks for.
+    variance = np.full(len(before), found.variance)
+    asked = robust_procrustes(before, after, np.ones(len(before)), variance, PRIOR_DEGREES, scale=found.scaled).rigid
+    chosen = replace(found.candidates[order[0]], rigid=asked)
+    return replace(found, candidates=(chosen, *found.candidates), chosen=0)

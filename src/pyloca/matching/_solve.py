@@ -1,0 +1,286 @@
+"""Which rigid maps two models allow: by anchors, by anchors and shape, or by shape alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from pyloca.errors import MatchError
+from pyloca.estimator import LOCA, training_embedding
+from pyloca.matching._anchors import Anchors
+from pyloca.matching._precision import coordinate_variance
+from pyloca.matching._register import DIFFERENT, Registered, Registration
+from pyloca.matching._rigid import freedom
+from pyloca.matching._robust import robust_procrustes
+from pyloca.matching._seams import Seams, no_seams, pair_seams
+from pyloca.metrics import RigidMap
+
+__all__ = ["Candidate", "Settings", "Solution", "solve"]
+
+Array = NDArray[np.float64]
+
+PRIOR_DEGREES = 4.0  # observations that the fits' own word on their errors is worth
+UNRELATED = 0.25  # variance of residuals, as a part of that of the anchors, from which pairs do not belong together
+OFF = 0.001  # p-value of anchors below which a candidate does not agree with them
+DISAGREE = 16.0  # times the expected variance of residuals, from which anchors contradict the fits
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to lay the coordinates of A onto those of B.
+
+    Attributes
+    ----------
+    rigid : RigidMap
+        Coordinates of A to coordinates of B.
+    overlap : float
+        Mean of the part of A inside the support of B and of the part of B inside that of A.
+    p_value : float
+        Of the hypothesis that both cover the same support under this map; nan where that was not tested: with enough
+        anchors it need not be so, and candidates that overlap clearly less than the best are not tested.
+    density_p : float
+        The same for the densities; nan if they were not compared.
+    anchors_p : float
+        Probability of the residuals of the anchors under this map; nan without anchors.
+    possible : bool
+        Whether this may be the right one.
+    """
+
+    rigid: RigidMap
+    overlap: float
+    p_value: float = np.nan
+    density_p: float = np.nan
+    anchors_p: float = np.nan
+    possible: bool = True
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `match` was asked for."""
+
+    scale: bool
+    density: bool
+    unevenness: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Candidates, the best first, and what is known about their errors, in the coordinates of B.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    how : str
+        "anchors", "anchors and shape" or "shape".
+    residuals : (n,) array
+        Distance of each anchor from where it should be, under the best candidate.
+    used : (n,) array of bool
+        Anchors that were used.
+    variance : float
+        Of mapped coordinates of A about those of B for the same state, per coordinate, were the map exact.
+    degrees : float
+        Degrees of freedom of `variance`.
+    seams : Seams
+        The errors of both encoders together after the best map, as far as anchors tell.
+    covariance : (p, p) array
+        Of the parameters of the map: turns about `centre`, shifts, logarithm of the scale.
+    centre : (d,) array
+    continuous : bool
+        Whether the possible candidates are samples of a continuum.
+    words : tuple of str
+        What the user should know.
+    """
+
+    candidates: tuple[Candidate, ...]
+    how: str
+    residuals: Array
+    used: NDArray[np.bool_]
+    variance: float
+    degrees: float
+    seams: Seams
+    covariance: Array
+    centre: Array
+    continuous: bool = False
+    words: tuple[str, ...] = ()
+
+
+def solve(a: LOCA, b: LOCA, anchors: Anchors | None, settings: Settings) -> Solution:
+    """Find all candidates."""
+    places_a, places_b = training_embedding(a), training_embedding(b)
+    factor = float(np.sqrt(places_b.var(axis=0).sum() / places_a.var(axis=0).sum())) if settings.scale else 1.0
+    variance = factor**2 * coordinate_variance(a) + coordinate_variance(b)
+    if anchors is None:
+        return _by_shape(places_a, places_b, None, variance, settings)
+    seen = anchors.seen
+    anchors, words = _seen(anchors)
+    found = _by_anchors(anchors, places_a, variance, settings)
+    if found is None:
+        found = _by_shape(places_a, places_b, anchors, variance, settings)
+    else:
+        shape = Registration(places_a, places_b, scale=settings.scale, seed=settings.seed)
+        scored = tuple(replace(one, overlap=shape.overlap(one.rigid)) for one in found.candidates)
+        found = replace(found, candidates=scored)
+    used, residuals = np.zeros(len(seen), dtype=bool), np.full(len(seen), np.nan)
+    used[seen], residuals[seen] = found.used, found.residuals
+    return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
+
+
+def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
+    """Leave out anchors where coordinates of one of the instruments are extrapolated."""
+    seen = anchors.seen
+    if not seen.any():
+        raise MatchError(
+            f"none of the {len(anchors)} anchors lies where both instruments were fitted: there is no overlap to match "
+            "by. Give anchors from states that both have seen."
+        )
+    if seen.all():
+        return anchors, ()
+    A, B, weights, variance = (part[seen] for part in (anchors.A, anchors.B, anchors.weights, anchors.variance))
+    which = ", ".join(str(i) for i in np.flatnonzero(~seen))
+    told = f"anchors {which} lie outside what one of the instruments was fitted to, and were not used"
+    return Anchors(A, B, weights, variance, seen[seen]), (told,)
+
+
+# -- by anchors -------------------------------------------------------------------------------------------------------
+
+
+def _by_anchors(anchors: Anchors, states: Array, variance: float, settings: Settings) -> Solution | None:
+    """Fit the map to anchors; None if they do not fix it."""
+    n, d = anchors.A.shape
+    if n < d + 1:
+        return None
+    expected = variance + anchors.variance
+    found = robust_procrustes(
+        anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
+    )
+    used, rigid, p = found.right, found.rigid, freedom(d, scale=settings.scale)
+    placed = rigid.apply(anchors.A)
+    residuals = np.linalg.norm(anchors.B - placed, axis=1)
+    degrees = max(d * int(used.sum()) - p, 1)
+    residual = float(np.square(residuals[used]).sum()) / degrees
+    spread = float(anchors.B[used].var(axis=0).sum()) / d
+    possible = residual < UNRELATED * spread
+    fixed = _fixed(anchors.A[used], anchors.B[used], anchors.weights[used], found.variance, settings.scale)
+    if possible and not fixed:
+        return None
+    centre = anchors.B[used].mean(axis=0)
+    weights = (anchors.weights / anchors.weights.mean() * expected.mean() / expected)[used]
+    seams, covariance = pair_seams(
+        placed[used],
+        anchors.B[used],
+        anchors.variance[used] + expected.mean() * np.maximum(1 / weights - 1, 0.0),
+        rigid.apply(states),
+        variance,
+        PRIOR_DEGREES,
+        scale=settings.scale,
+    )
+    squared = float((weights * np.square(residuals[used])).sum()) / expected.mean()
+    anchors_p = float(chi2.sf(squared, degrees))
+    words = []
+    if not used.all():
+        left = ", ".join(str(i) for i in np.flatnonzero(~used))
+        words.append(f"anchors {left} contradict the others and were left out")
+    if not possible:
+        words.append(
+            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(residual):.3g} "
+            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?"
+        )
+    elif residual > DISAGREE * expected.mean():
+        words.append(
+            f"the anchors are {np.sqrt(residual):.3g} apart per coordinate after the best rigid map, and the fits' own "
+            f"errors explain {np.sqrt(expected.mean()):.3g}: an anchor, a σ or one of the fits is wrong"
+        )
+    own = found.variance * variance / float(expected.mean())  # without the noise of the anchors themselves
+    candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
+    return Solution(
+        (candidate,), "anchors", residuals, used, own, found.degrees, seams, covariance, centre, words=tuple(words)
+    )
+
+
+def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> bool:
+    """Whether anchors tell the map from its mirror image: in a plane, whether they are clearly not on one line.
+
+    The best map has Σ s_i of the singular values of the cross-covariance, the best of the other orientation
+    Σ s_i − 2 min s_i; their sums of squared residuals differ accordingly.
+    """
+    relative = weights / weights.mean()
+    a, b = (points - np.average(points, axis=0, weights=weights) for points in (A, B))
+    singular = np.linalg.svd((relative[:, None] * a).T @ b, compute_uv=False)
+    total, other = singular.sum(), singular.sum() - 2 * singular[-1]
+    worse = 2 * (total - other)
+    if scale:
+        worse = (total**2 - other**2) / (relative * np.square(a).sum(axis=1)).sum()
+    return bool(worse > chi2.ppf(1 - OFF, 1) * variance)
+
+
+# -- by shape ---------------------------------------------------------------------------------------------------------
+
+
+def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, settings: Settings) -> Solution:
+    """Complete what anchors leave open by the shapes of the supports."""
+    d = A.shape[1]
+    pairs = None
+    if anchors is not None:
+        pairs = (anchors.A, anchors.B, float((variance + anchors.variance).mean()))
+    shape = Registration(
+        A,
+        B,
+        error=float(np.sqrt(variance)),
+        scale=settings.scale,
+        pairs=pairs,
+        unevenness=settings.unevenness,
+        seed=settings.seed,
+    )
+    found = shape.search()
+    words: list[str] = []
+    n = 0 if anchors is None else len(anchors)
+    p_values = [float(chi2.sf(shape.misfit(one.rigid), n * d)) if n else np.nan for one in found]
+    possible = [one.possible and not p < OFF for one, p in zip(found, p_values, strict=True)]
+    if settings.density and any(possible):
+        found, possible = _by_density(shape, found, possible, words)
+    order = sorted(range(len(found)), key=lambda i: (not possible[i], -found[i].overlap))
+    candidates = tuple(
+        Candidate(
+            found[i].rigid, found[i].overlap, found[i].p_value, found[i].density_p, p_values[i], possible=possible[i]
+        )
+        for i in order
+    )
+    kept = [one.rigid for one in candidates if one.possible]
+    continuous = len(kept) > 2 and shape.continuous(kept)
+    best = candidates[0].rigid
+    residuals = np.empty(0) if anchors is None else np.linalg.norm(anchors.B - best.apply(anchors.A), axis=1)
+    if anchors is not None and n >= d + 1:
+        words.insert(0, f"the {n} anchors are on one {'line' if d == 2 else 'plane or line'}, to within their errors")
+    how = "shape" if anchors is None else "anchors and shape"
+    used = np.ones(n, dtype=bool)
+    return Solution(
+        candidates,
+        how,
+        residuals,
+        used,
+        variance,
+        PRIOR_DEGREES,
+        no_seams(variance, d),
+        shape.covariance(best),
+        shape.centre,
+        continuous,
+        tuple(words),
+    )
+
+
+def _by_density(
+    shape: Registration, found: list[Registered], possible: list[bool], words: list[str]
+) -> tuple[list[Registered], list[bool]]:
+    told = [
+        replace(one, density_p=shape.density_p(one.rigid)) if ok else one
+        for one, ok in zip(found, possible, strict=True)
+    ]
+    alike = [ok and one.density_p >= DIFFERENT for one, ok in zip(told, possible, strict=True)]
+    if not any(alike):
+        words.append("the densities agree under none of the candidates: the instruments sampled states differently")
+        return told, possible
+    return told, alike

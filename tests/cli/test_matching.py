@@ -1,0 +1,158 @@
+"""``pyloca match``, ``fuse``, ``recalibrate`` and ``transform --from --to``."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from instruments import SIGMA, fit, gauge, plan, sheet
+from pyloca import LOCA
+from pyloca.bursts import Bursts
+from pyloca.cli import cli
+from pyloca.matching import Match
+
+STATES = plan(150, 0)
+
+
+def bursts(measure, states, seed, names):
+    clouds = states[:, None] + SIGMA * np.random.RandomState(seed).standard_normal((len(states), 40, 2))
+    data = measure(clouds.reshape(-1, 2)).reshape(len(states), 40, -1)
+    return Bursts(data, ids=[f"{i}" for i in range(len(states))], feature_names=names)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two model files whose first ten bursts are of the same states, and tables of readings."""
+    path = tmp_path_factory.mktemp("cli")
+    options = {"burst_std": SIGMA, "hidden_layers": (10,), "random_state": 0}
+    other = np.concatenate([STATES[:10], plan(140, 1)])
+    for name, measure, states, sensors in (
+        ("sheet", sheet, STATES, ["x", "y", "z"]),
+        ("gauge", gauge, other, ["left", "right"]),
+    ):
+        LOCA(**options).fit(bursts(measure, states, 1, sensors)).save(path / f"{name}.safetensors")
+        write(path / f"{name}.csv", sensors, measure(plan(20, 9)))
+    write(path / "pairs.csv", ["sheet", "gauge"], [(i, i) for i in range(10)])
+    return path
+
+
+def write(path, header, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(np.asarray(rows).tolist())
+
+
+def run(*words, code=0):
+    done = CliRunner().invoke(cli, [str(word) for word in words])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def matched(folder):
+    path = folder / "match.safetensors"
+    models = folder / "sheet.safetensors", folder / "gauge.safetensors"
+    done = run("match", *models, "--anchors", folder / "pairs.csv", "-o", path, "--json")
+    facts = json.loads(done.stdout)
+    assert facts["evidence"] == "anchors" and facts["chosen"] == 0 and "10 of 10 anchors" in done.stderr
+    return path
+
+
+def expected(path):
+    found = Match.load(path)
+    places = found.rigid.apply(found.a.encode(sheet(plan(20, 9))))
+    return found.b.decode(places - found.seams.errors(0, places)[0])
+
+
+def test_transform_from_to(folder, matched):
+    done = run("transform", matched, folder / "sheet.csv", "--from", "sheet", "--to", "gauge", "--trust", "--errors")
+    rows = list(csv.reader(done.stdout.splitlines()))
+    assert rows[0] == ["left", "right", "left_error", "right_error", "trust"]
+    found = np.array(rows[1:], dtype=float)
+    np.testing.assert_allclose(found[:, :2], expected(matched), rtol=1e-9)
+    assert np.sqrt(np.square(found[:, :2] - gauge(plan(20, 9))).sum(axis=1).mean()) < 120  # of 3,000
+
+
+def test_transform_without_to_gives_common_coordinates(folder, matched):
+    ways = [
+        run("transform", matched, folder / f"{name}.csv", "--from", name).stdout.splitlines()
+        for name in ("sheet", "gauge")
+    ]
+    assert ways[0][0] == ways[1][0] == "z0,z1"
+    one, other = (np.array([row.split(",") for row in way[1:]], dtype=float) for way in ways)
+    assert np.sqrt(np.square(one - other).sum(axis=1).mean()) < 0.1
+
+
+def test_report_of_a_match(folder, matched, tmp_path):
+    page = tmp_path / "match.html"
+    run("report", matched, "-o", page, "--title", "<b>")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<canvas") == 2 and "<b>" not in text and "https://" not in text
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    told = data["sides"][0]["predicted"]
+    assert told["sensors"] == ["left", "right"] and len(told["values"]) == len(data["sides"][0]["places"])
+    assert "without DATA" in run("report", matched, folder / "sheet.csv", "-o", page, code=2).stderr
+    assert "Missing argument" in run("report", folder / "sheet.safetensors", "-o", page, code=2).stderr
+
+
+def test_readings_are_anchors(folder, tmp_path):
+    models = folder / "sheet.safetensors", folder / "gauge.safetensors"
+    readings = folder / "sheet.csv", folder / "gauge.csv"
+    run("match", *models, "--readings", *readings, "-o", tmp_path / "m.safetensors")
+    assert len(Match.load(tmp_path / "m.safetensors").used) == 20
+
+
+def test_fuse(folder, tmp_path):
+    write(tmp_path / "pairs.csv", ["a", "i", "b", "j"], [("sheet", i, "gauge", i) for i in range(10)])
+    models = folder / "sheet.safetensors", folder / "gauge.safetensors"
+    done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", "--json")
+    assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
+    run("transform", tmp_path / "f.safetensors", folder / "gauge.csv", "--from", "gauge", "--to", "sheet")
+    write(tmp_path / "wrong.csv", ["a", "i", "b", "j"], [("sheet", 0, "radio", 0)])
+    done = run("fuse", *models, "--anchors", tmp_path / "wrong.csv", "-o", tmp_path / "g.safetensors", code=3)
+    assert "line 2" in done.stderr and "among sheet, gauge" in done.stderr
+
+
+def test_recalibrate(folder, tmp_path):
+    states = plan(150, 41)
+    clouds = states[:, None] + SIGMA * np.random.RandomState(41).standard_normal((150, 30, 2))
+    readings = sheet(clouds.reshape(-1, 2)) * [1.1, 1, 1]
+    rows = [[f"r{i // 30}", *row] for i, row in enumerate(readings.tolist())]
+    write(tmp_path / "today.csv", ["burst_id", "x", "y", "z"], np.array(rows, dtype=object))
+    path = tmp_path / "new.safetensors"
+    done = run("recalibrate", folder / "sheet.safetensors", tmp_path / "today.csv", "-o", path, "--json")
+    facts = json.loads(done.stdout)
+    assert facts["drifted"] and "more than noise" in done.stderr
+    new, old = LOCA.load(path), LOCA.load(folder / "sheet.safetensors")
+    assert np.abs(new.encode(sheet(states) * [1.1, 1, 1]) - old.encode(sheet(states))).max() < 0.4
+
+
+def test_wrong_usage_is_named(folder, matched, tmp_path):
+    a, b = folder / "sheet.safetensors", folder / "gauge.safetensors"
+    out = tmp_path / "m.safetensors"
+    assert "two instruments are called 'sheet'" in run("match", a, a, "-o", out, code=2).stderr
+    assert "--names has 1" in run("match", a, b, "--names", "x", "-o", out, code=2).stderr
+    assert "say which instrument" in run("transform", matched, folder / "sheet.csv", code=2).stderr
+    done = run("transform", matched, folder / "sheet.csv", "--from", "radio", code=2)
+    assert "there are sheet, gauge" in done.stderr
+    assert "files of match and fuse" in run("transform", a, folder / "sheet.csv", "--to", "gauge", code=2).stderr
+    assert "give --to" in run("transform", matched, folder / "sheet.csv", "--from", "sheet", "--errors", code=2).stderr
+    write(tmp_path / "pairs.csv", ["a", "b"], [(0, 0), (1, 999), (2, 2)])
+    done = run("match", a, b, "--anchors", tmp_path / "pairs.csv", "-o", out, code=3)
+    assert "line 3: the second instrument has no burst '999'" in done.stderr
+    assert not out.exists()
+
+
+def test_no_answer_has_an_exit_code(folder, tmp_path):
+    square = fit(gauge, np.random.RandomState(3).uniform(0, 1.7, size=(150, 2)), 3)
+    square.save(tmp_path / "square.safetensors")
+    out = tmp_path / "m.safetensors"
+    done = run("match", folder / "sheet.safetensors", tmp_path / "square.safetensors", "-o", out, code=4)
+    assert "NO ANSWER" in done.stderr and out.exists()
+    done = run("transform", out, folder / "sheet.csv", "--from", "sheet", "--to", "square", code=4)
+    assert "anchors would tell" in done.stderr
+    run("report", out, "-o", tmp_path / "m.html", code=4)
+    assert "Read this first" in (tmp_path / "m.html").read_text(encoding="utf-8")

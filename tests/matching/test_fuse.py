@@ -1,0 +1,205 @@
+"""`fuse`: rigid maps synchronised over a graph, and seams taken out."""
+
+import numpy as np
+import pytest
+
+from helpers import random_rotation
+from instruments import fit, gauge, plan, sheet
+from pyloca import LOCA, TrustWarning
+from pyloca.errors import MatchError, ModelFileError
+from pyloca.matching import Fusion, fuse
+from pyloca.matching._seams import Seams, solve_seams
+from pyloca.matching._synchronize import Edge, connected_to, synchronize
+from pyloca.metrics import RigidMap, calibrate
+
+
+def rms(difference):
+    return np.sqrt(np.square(difference).sum(axis=-1).mean())
+
+
+# -- parts ------------------------------------------------------------------------------------------------------
+
+
+def ring(n=5, d=2, noise=0.0, scales=None, seed=0):
+    """Instruments on a ring, each anchored with the next: edges and the true maps to the coordinates of the first."""
+    random = np.random.RandomState(seed)
+    scales = np.ones(n) if scales is None else scales
+    maps = [RigidMap(random_rotation(d, i), random.standard_normal(d), scales[i]) for i in range(n)]
+    maps[0] = RigidMap(np.eye(d), np.zeros(d))
+    edges = []
+    for i in range(n):
+        j, X = (i + 1) % n, random.standard_normal((6, d))
+        A, B = ((X - maps[k].shift) @ maps[k].rotation.T / maps[k].scale for k in (i, j))
+        A = A + noise * random.standard_normal((6, d))
+        between = calibrate(B, A, scale=True)
+        edges.append(Edge(i, j, between, A, B, np.full(6, max(noise, 1e-3) ** 2), np.zeros(6)))
+    return edges, maps
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_exact_maps_are_found(d):
+    edges, maps = ring(d=d, scales=[1, 2, 0.5, 1, 3])
+    found, _, _ = synchronize(5, edges, d, np.array([False, True, True, False, True]))
+    for one, other in zip(found, maps, strict=True):
+        np.testing.assert_allclose(one.rotation, other.rotation, atol=1e-6)
+        np.testing.assert_allclose(one.shift, other.shift, atol=1e-6)
+        assert one.scale == pytest.approx(other.scale)
+
+
+def test_the_loop_is_closed_by_all_anchors_together():
+    edges, maps = ring(noise=0.1)
+    found, covariance, _ = synchronize(5, edges, 2, np.zeros(5, dtype=bool))
+    cost = sum(np.square(found[e.i].apply(e.A) - found[e.j].apply(e.B)).sum() for e in edges)
+    truth = sum(np.square(maps[e.i].apply(e.A) - maps[e.j].apply(e.B)).sum() for e in edges)
+    assert cost < truth
+    assert covariance.shape == (16, 16) and all(one.scale == 1 for one in found)
+
+
+def test_who_is_connected():
+    edges, _ = ring()
+    assert connected_to(7, edges).tolist() == [True] * 5 + [False] * 2
+
+
+def test_fields_are_those_of_the_naive_formula():
+    random = np.random.RandomState(0)
+    places, ends = random.standard_normal((7, 2)), np.array([[0, 1]] * 4 + [[1, 2]] * 3)
+    seams = Seams(places, ends, random.standard_normal((7, 2)), np.array([1.0, 2.0, 0.5]), np.ones(3), np.full(7, 0.1))
+
+    def kernel(x, y, i):
+        r = np.sqrt(3) * np.linalg.norm(x - y) / seams.lengths[i]
+        return seams.variances[i] * (1 + r) * np.exp(-r)
+
+    def sign(n, i):
+        return 1 if ends[n, 0] == i else -1 if ends[n, 1] == i else 0
+
+    K = 0.1 * np.eye(7)
+    for n in range(7):
+        for m in range(7):
+            K[n, m] += sum(sign(n, i) * sign(m, i) * kernel(places[n], places[m], i) for i in range(3))
+    at = np.array([[0.3, -0.2]])
+    cross = np.array([sign(n, 1) * kernel(at[0], places[n], 1) for n in range(7)])
+    expected, variance = seams.errors(1, at)
+    np.testing.assert_allclose(expected[0], cross @ np.linalg.solve(K, seams.differences))
+    np.testing.assert_allclose(variance, 2.0 - cross @ np.linalg.solve(K, cross))
+
+
+def test_the_size_of_the_fields_is_found():
+    random = np.random.RandomState(1)
+    places = random.uniform(size=(60, 2)) * 3
+    start = Seams(
+        places, np.tile([0, 1], (60, 1)), np.zeros((60, 2)), np.array([1.0, 1.0]), np.ones(2), np.full(60, 0.01)
+    )
+    differences = np.linalg.cholesky(4 * start._fields() + 0.01 * np.eye(60)) @ random.standard_normal((60, 2))
+    found = solve_seams(places, start.ends, differences, start.variances, start.lengths, start.noise)
+    assert 2 < found.variances[0] < 8
+
+
+# -- the whole --------------------------------------------------------------------------------------------------
+
+
+def third(x):
+    return np.stack([2 * x[:, 0], x[:, 1] - 0.1 * x[:, 0] ** 2], axis=1)
+
+
+SEEN = {
+    "low": (sheet, lambda x: x[:, 1] < 1.3),
+    "middle": (gauge, lambda x: (x[:, 1] > 0.5) & (x[:, 1] < 2.3)),
+    "high": (third, lambda x: x[:, 1] > 1.5),
+}
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    return {name: fit(f, plan(900, 5)[seen(plan(900, 5))][:130], 5) for name, (f, seen) in SEEN.items()}
+
+
+def anchors(one, other, n=10):
+    X = plan(2000, 9)
+    X = X[SEEN[one][1](X) & SEEN[other][1](X)][:n]
+    return SEEN[one][0](X), SEEN[other][0](X)
+
+
+@pytest.fixture(scope="module")
+def fusion(rooms):
+    pairs = [("low", "middle"), ("middle", "high")]
+    return fuse(rooms, {pair: anchors(*pair) for pair in pairs})
+
+
+def test_the_plan_is_put_together(fusion):
+    X = plan(300, 21)
+    parts, states = [], []
+    for name, (f, seen) in SEEN.items():
+        parts.append(fusion.coordinates(f(X[seen(X)]), name))
+        states.append(X[seen(X)])
+    Z, X = np.concatenate(parts), np.concatenate(states)
+    assert rms(calibrate(X, Z).apply(Z) - X) < 0.12
+
+
+def test_seams_are_taken_out(fusion):
+    for n, before, after in fusion.overlaps.values():
+        assert n >= 9 and after < before
+    X = plan(2000, 22)
+    X = X[(X[:, 1] > 0.6) & (X[:, 1] < 1.2)][:100]
+    jump = rms(fusion.coordinates(sheet(X), "low") - fusion.coordinates(gauge(X), "middle"))
+    rigid = [
+        fusion.maps[name].apply(fusion.models[name].transform(f(X))) for name, f in (("low", sheet), ("middle", gauge))
+    ]
+    assert jump <= 1.1 * rms(rigid[0] - rigid[1])
+
+
+def test_predictions_go_from_room_to_room(fusion):
+    X = plan(2000, 23)
+    X = X[(X[:, 1] > 1.6) & (X[:, 1] < 2.2)][:50]
+    found = fusion.predict(gauge(X), "middle", "high")
+    assert rms(found.values - third(X)) < 0.12 and np.median(found.trust) > 0.05
+    low, high = found.interval()
+    assert ((low <= third(X)) & (third(X) <= high)).mean() > 0.8
+    own = fusion.predict(gauge(X), "middle", "middle")
+    assert rms(own.values - gauge(X)) < 30 and own.coordinate_errors.max() == 0
+    away = X[:1] * [0, 0] + [1.5, 0.5]
+    assert fusion.predict(sheet(away), "low", "high").trust < 0.05
+
+
+def test_one_file(fusion, tmp_path, rooms):
+    again = Fusion.load(fusion.save(tmp_path / "f.safetensors"))
+    Y = gauge(plan(30, 3))
+    np.testing.assert_array_equal(again.coordinates(Y, "middle"), fusion.coordinates(Y, "middle"))
+    assert str(again) == str(fusion) and "low" in str(fusion)
+    assert fusion._repr_html_().count("<svg") == 1 and len(fusion.plot().axes[0].collections) == 3
+    rooms["low"].save(tmp_path / "low.safetensors")
+    with pytest.raises(ModelFileError, match="not pyloca-fusion"):
+        Fusion.load(tmp_path / "low.safetensors")
+
+
+def test_instruments_that_cannot_be_connected_are_named(rooms):
+    with pytest.warns(TrustWarning, match="no anchors connect 'high' with 'low'"):
+        found = fuse(rooms, {("low", "middle"): anchors("low", "middle")})
+    assert found.unconnected == ("high",)
+    with pytest.raises(MatchError, match="'high' is not connected"):
+        found.coordinates(third(plan(3, 1)), "high")
+    with pytest.raises(MatchError, match="no instrument is connected"):
+        fuse(rooms, {})
+
+
+def test_bad_input_is_named(rooms, a, b):
+    given = anchors("low", "middle")
+    with pytest.raises(ValueError, match="at least 2"):
+        fuse([a], {})
+    with pytest.raises(ValueError, match="'0' and '1' are the same model"):
+        fuse([a, a], {("0", "1"): given})
+    with pytest.raises(ValueError, match="anchors name 'x'"):
+        fuse(rooms, {("low", "x"): given})
+    with pytest.raises(ValueError, match="given twice"):
+        fuse(rooms, {("low", "middle"): given, ("middle", "low"): given[::-1]})
+    with pytest.raises(ValueError, match="with itself"):
+        fuse(rooms, {("low", "low"): given})
+    with pytest.raises(TypeError, match="expected a mapping"):
+        fuse([a, b], given)
+    with pytest.raises(ValueError, match="expected a pair of names"):
+        fuse(rooms, {"low": given})
+    with pytest.raises(ValueError, match="not fitted"):
+        fuse([a, LOCA()], {("0", "1"): given})
+    with pytest.raises(ValueError, match="no instrument 'x'"):
+        fuse(rooms, {("low", "middle"): given, ("middle", "high"): anchors("middle", "high")}).coordinates(
+            given[0], "x"
+        )

@@ -1,0 +1,97 @@
+"""`recalibrate`: old coordinates are kept, drift is told from noise."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from helpers import random_rotation
+from instruments import SIGMA, fit, gauge, plan, sheet
+from pyloca import LOCA, TrustWarning
+from pyloca.errors import BurstError, MatchError
+from pyloca.matching import recalibrate
+from pyloca.matching._moved import moved_model
+from pyloca.metrics import RigidMap
+
+X = plan(150, 31)
+SPREAD = np.array([[0.1, 0.1], [1.9, 0.2], [0.3, 2.8], [1.0, 0.6], [0.6, 1.6]])
+
+
+def bursts(measure, states=X, seed=31):
+    clouds = states[:, None] + SIGMA * np.random.RandomState(seed).standard_normal((len(states), 40, 2))
+    return measure(clouds.reshape(-1, 2)).reshape(len(states), 40, -1)
+
+
+def drifted(x):
+    """Gains, an offset, and a replaced sensor."""
+    y = sheet(x) * [1.1, 0.9, 1.0] + [0.0, 0.2, 0.0]
+    return np.column_stack([y[:, :2], np.exp(y[:, 2])])
+
+
+def rms(difference):
+    return np.sqrt(np.square(difference).sum(axis=-1).mean())
+
+
+def test_old_coordinates_are_kept_through_drift(a):
+    found = recalibrate(a, bursts(drifted), (sheet(SPREAD), drifted(SPREAD)))
+    assert found.drifted and found.p_value < 0.01 and found.how == "anchors"
+    assert rms(found.model.transform(drifted(X)) - a.transform(sheet(X))) < 0.08
+    assert np.nanmedian(found.displacement) > 0.05  # the old model would be off
+    # it is a plain model: it decodes, trusts, and is saved
+    assert rms(found.model.decode(found.model.transform(drifted(X))) - drifted(X)) < 0.05
+    assert np.median(found.model.transform(drifted(X), return_trust=True)[1]) > 0.2
+    assert "more than noise" in str(found) and "drift" in found._repr_html_()
+    assert found.plot().axes[0].get_title(loc="left") == "drift"
+
+
+def test_no_drift_is_not_called_drift(a, tmp_path):
+    found = recalibrate(a, bursts(sheet))
+    assert not found.drifted and found.how == "shape"
+    assert rms(found.model.transform(sheet(X)) - a.transform(sheet(X))) < 0.2
+    again = LOCA.load(found.model.save(tmp_path / "new.safetensors"))
+    np.testing.assert_array_equal(again.transform(sheet(X)), found.model.transform(sheet(X)))
+
+
+@pytest.mark.slow
+def test_where_shapes_are_ambiguous_the_old_encoder_decides(square):
+    states = np.random.RandomState(32).uniform(0, 1.7, size=(150, 2))
+    found = recalibrate(square, bursts(lambda x: gauge(x) * [1.05, 1.0], states))
+    assert found.how == "shape and old encoder"
+    assert rms(found.model.transform(gauge(states) * [1.05, 1.0]) - square.transform(gauge(states))) < 0.2
+
+
+def test_another_set_of_states_is_refused_without_anchors(a):
+    states = np.random.RandomState(33).uniform((0, 0), (2, 1), size=(150, 2))
+    with pytest.raises(MatchError, match="anchors would tell"):
+        recalibrate(a, bursts(sheet, states))
+
+
+def test_other_features_are_refused_before_any_work(a):
+    with pytest.raises(BurstError, match="2 features"):
+        recalibrate(a, bursts(gauge))
+
+
+@pytest.mark.parametrize("scale", ["auto", (1.0, 2.0, 0.5)])
+def test_a_model_in_other_coordinates_is_the_same_model(scale, tmp_path):
+    model = fit(sheet, plan(80, 4), 4, feature_scale=scale)
+    rigid = RigidMap(random_rotation(2, 1), np.array([3.0, -4.0]), 2.5)
+    moved = moved_model(model, rigid)
+    Y = sheet(X)
+    np.testing.assert_allclose(moved.transform(Y), rigid.apply(model.transform(Y)), atol=1e-9)
+    np.testing.assert_allclose(moved.decode(moved.transform(Y)), model.decode(model.transform(Y)), atol=1e-9)
+    np.testing.assert_allclose(moved.transform(Y, return_trust=True)[1], model.transform(Y, return_trust=True)[1])
+    assert moved.burst_std_ == pytest.approx(2.5 * model.burst_std_)
+    assert moved.score(bursts(sheet)) == pytest.approx(model.score(bursts(sheet)))
+    again = LOCA.load(moved.save(tmp_path / "moved.safetensors"))
+    np.testing.assert_array_equal(again.encode(Y), moved.encode(Y))
+
+
+def test_a_module_of_ones_own_cannot_be_moved(a):
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        linear = torch.nn.Linear(3, 2)
+        own = LOCA(burst_std=SIGMA, encoder=linear, max_iter=2, random_state=0).fit(bursts(sheet, X[:40]))
+    with pytest.raises(MatchError, match="module of your own"):
+        moved_model(own, RigidMap(np.eye(2), np.zeros(2)))
