@@ -245,8 +245,8 @@ def test_noise_is_removed_when_asked():
 @pytest.mark.filterwarnings("default:training was ended by max_iter")
 def test_a_fit_without_a_decoder_says_so():
     _, bursts = planar_bursts(60, 30)
-    with pytest.warns(TrustWarning, match="in stage 'whiten', after 100 .* decoder is not trained") as caught:
-        model = tiny_loca(max_iter=100).fit(bursts)
+    with pytest.warns(TrustWarning, match="in stage 'whiten', after 150 .* decoder is not trained") as caught:
+        model = tiny_loca(max_iter=150).fit(bursts)
     assert caught[0].filename == __file__
     assert "decoder is not trained" in str(model.diagnostics_)
 

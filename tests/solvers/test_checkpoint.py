@@ -180,9 +180,9 @@ def test_a_fit_that_max_iter_ended_goes_on_with_more(tmp_path):
     _, bursts = planar_bursts(100, 30)
     options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (8,)}
     with pytest.warns(TrustWarning, match="decoder is not trained"):
-        short = LOCA(2, max_iter=220, **options).fit(bursts, checkpoint=tmp_path / "c")
+        short = LOCA(2, max_iter=150, **options).fit(bursts, checkpoint=tmp_path / "c")
     more = LOCA(2, **options).fit(bursts, checkpoint=tmp_path / "c")
-    assert (short.n_iter_, short.converged_, more.converged_) == (220, False, True)
+    assert (short.n_iter_, short.converged_, more.converged_) == (150, False, True)
     assert more.history_[: len(short.history_)] == short.history_
 
 
@@ -191,7 +191,7 @@ def test_the_file_is_written_now_and_then(monkeypatch, tmp_path):
     monkeypatch.setattr(_checkpoint, "EVERY", 0.0)
     seen = []
     _, bursts = planar_bursts(100, 30)
-    model = LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=220)
+    model = LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(8,), max_iter=150)
     model.callbacks = [lambda record: seen.append((record["stage"], (tmp_path / "c").exists()))]
     with pytest.warns(TrustWarning):
         model.fit(bursts, checkpoint=tmp_path / "c")
