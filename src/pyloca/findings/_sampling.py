@@ -244,10 +244,10 @@ class Sampling:
 
     def _unsampled(self, misplaced: bool) -> float:
         """Part of the steps that no bend explains, if they are many and the fit suffers; else 0."""
-        share = self.measured.share
-        if share < UNSAMPLED or not (misplaced or self.misjudges):
+        if not (misplaced or self.misjudges):  # asked first: it looks at a sample, the steps are those of all bursts
             return 0.0
-        return 0.0 if self.offset else share
+        share = self.measured.share
+        return 0.0 if share < UNSAMPLED or self.offset else share
 
 
 def few_bursts(
