@@ -389,11 +389,11 @@ def test_one_and_four_coordinates():
 @pytest.mark.slow
 def test_many_bursts_make_a_small_page():
     model = short_fit(tiny_loca(burst_std=1.0), smooth_statistics()[1])
-    _, many = smooth_statistics(30_000)
+    _, many = smooth_statistics(60_000)
     html = render(user_report(model, many))
     assert len(html) < 5e6
     (data,) = [json.loads(text) for text in Reader(html).texts["script"] if text.startswith("{")]
-    assert data["total"] == 30_000 and data["points"]["shape"] == [3000, 2]
+    assert data["total"] == 60_000 and data["points"]["shape"] == [3000, 2]
 
 
 # -- the command ------------------------------------------------------------------------------------------------
