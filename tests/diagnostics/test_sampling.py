@@ -116,3 +116,16 @@ def test_strays_are_not_taken_for_bends():
     tangents[::10] = tangents[::10, :, ::-1] * [1, -1]
     turned = BurstStatistics.from_jacobians(points, tangents.transpose(0, 2, 1))
     assert MeasuredSteps.of(turned).share < UNSAMPLED
+
+
+def test_bends_of_a_very_elongated_measurement_are_not_wrong_steps():
+    """One latent variable is measured 30 times as steeply as the other: its bends are many steps of that one."""
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(400, 2))
+    clouds = X[:, None] + 0.01 * random.standard_normal((400, 30, 2))
+    bent = np.stack(
+        [clouds[..., 0], clouds[..., 1] / 30, 0.5 * clouds[..., 0] ** 2, 0.1 * clouds[..., 0] ** 3], axis=-1
+    )
+    statistics = BurstStatistics.from_bursts(bent, 2)
+    assert EmbeddedSteps.of(statistics, X, 0.01).misjudged < 0.02
+    assert EmbeddedSteps.of(statistics, random.permutation(X), 0.01).misjudged > 0.5

@@ -140,7 +140,8 @@ class EmbeddedSteps:
         measured = SheetDistance(statistics, off=1.0).between(heads, near)
         # Noise leaves means off their surface, which makes measured steps longer, and not those of the embedding.
         noise = noise_of_means(statistics, statistics.counts) / statistics.spectra[:, -1]
-        clear = np.maximum(measured - noise[heads] - noise[near], 0)
+        # Where the measurement is much steeper in one direction than in another, a bend costs many steps along the other.
+        clear = np.maximum(np.minimum(_along(statistics, heads, near), measured) - noise[heads] - noise[near], 0)
         # Covariances of few points are inverted: distances are too long on average, and vary, as 1 / χ² does.
         freedom = np.maximum(np.median(statistics.sampled_counts) - 1, k + 2)
         usual = 0 if np.isinf(freedom) else -0.5 * np.log1p(-(k + 1) / freedom)
@@ -308,6 +309,18 @@ def belonging(statistics: BurstStatistics) -> float:
     own = np.square(np.einsum("nkd,nd->nk", basis, steps)).sum(axis=1)
     strangers = basis[np.random.RandomState(0).permutation(len(some))]
     return float(np.mean(own > np.square(np.einsum("nkd,nd->nk", strangers, steps)).sum(axis=1)))
+
+
+def _along(statistics: BurstStatistics, heads: Rows, tails: Rows) -> Array:
+    """Squared length of each step along the tangents, in units of σ², the mean of both ends, (E,)."""
+    basis, scale = statistics.frames()
+    out = np.zeros(len(heads))
+    for start in range(0, len(heads), SAMPLE):
+        part = slice(start, start + SAMPLE)
+        steps = statistics.means[tails[part]] - statistics.means[heads[part]]
+        for ends in (heads[part], tails[part]):
+            out[part] += 0.5 * np.square(np.einsum("ekd,ed->ek", basis[ends], steps) / scale[ends]).sum(axis=1)
+    return out
 
 
 def _cosines(statistics: BurstStatistics, heads: Rows, tails: Rows) -> Array:
