@@ -118,8 +118,6 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
             return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
     # sensors that are offset between bursts make them seem so, and this is what says it.
-    if not first and lossy is None:
-        return _first([partial(_misjudged, sampling)])
     return first if lossy is None else (*first, lossy)
 
 
@@ -395,18 +393,6 @@ class _Symptoms:
             f"{_dimensions(self.fit.d)}. Try another random_state, or more bursts.",
             self.worst,
         )
-
-
-def _misjudged(sampling: Sampling) -> Finding | None:
-    """Check whether neighbours are embedded at wrong distances, the cause being unknown."""
-    if not sampling.misjudges:
-        return None
-    return Finding(
-        "poor_fit",
-        f"{sampling.embedded.misjudged:.0%} of the neighbours in the embedding are not as far as their bursts measure. "
-        "The embedding is not an isometry; try more or smaller bursts, or more components, and check that a "
-        "burst perturbs all latent variables equally.",
-    )
 
 
 def _offset(fit: Fit, sampling: Sampling, misplaced: bool) -> Finding | None:

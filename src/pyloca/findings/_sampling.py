@@ -140,7 +140,7 @@ class EmbeddedSteps:
         measured = SheetDistance(statistics, off=1.0).between(heads, near)
         # Noise leaves means off their surface, which makes measured steps longer, and not those of the embedding.
         noise = noise_of_means(statistics, statistics.counts) / statistics.spectra[:, -1]
-        # Where the measurement is much steeper in one direction than in another, a bend costs many steps along the other.
+        # Where the measurement is much steeper in one direction than in another, a bend costs many steps of the other.
         clear = np.maximum(np.minimum(_along(statistics, heads, near), measured) - noise[heads] - noise[near], 0)
         # Covariances of few points are inverted: distances are too long on average, and vary, as 1 / χ² does.
         freedom = np.maximum(np.median(statistics.sampled_counts) - 1, k + 2)
