@@ -1,14 +1,15 @@
-"""What a notebook shows: one small card of facts, and a picture of dots that needs no plotting library."""
+"""What a notebook or a terminal shows: a card of facts, and a picture of dots that needs no plotting library."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["dots_svg", "html_card"]
+__all__ = ["dots_svg", "html_card", "text_card"]
 
 MOST_DOTS = 1500  # 15 kB of a notebook; more would only hide each other
 WIDTH, HEIGHT, MARGIN = 220, 160, 10  # pixels
@@ -16,14 +17,38 @@ DOT, MARKED = "#0072B2", "#D55E00"  # blue and vermilion, as in the plots
 LEFT = "text-align: left; vertical-align: top"
 
 
-def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str = "") -> str:
+Facts = Sequence[tuple[str, str]]
+
+
+def text_card(facts: Facts) -> str:
+    """Write facts as lines, the names on the left.
+
+    Parameters
+    ----------
+    facts : sequence of (str, str)
+        Names and what stands beside them.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(text_card([("loss", "0.1"), ("WARNING", "it is folded")]))
+    loss             0.1
+    WARNING          it is folded
+    """
+    return "\n".join(textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in facts)
+
+
+def html_card(title: str, rows: Mapping[str, str | Sequence[str]] | Facts, picture: str = "") -> str:
     """Write facts under a title, beside a picture. Every text is escaped.
 
     Parameters
     ----------
     title : str
-    rows : mapping of str to str, or to a sequence of str
-        Names and what stands beside them; a sequence is one line each.
+    rows : mapping of str to str or to a sequence of str, or sequence of (str, str)
+        Names and what stands beside them; a sequence is one line each, and so are pairs with one name.
     picture : str
         Markup as `dots_svg` makes it: the only part that is not escaped.
 
@@ -36,6 +61,11 @@ def html_card(title: str, rows: Mapping[str, str | Sequence[str]], picture: str 
     >>> "&lt;b&gt;" in html_card("Bursts", {"provenance": "<b>"})
     True
     """
+    if not isinstance(rows, Mapping):
+        lines_of: dict[str, list[str]] = {}
+        for name, text in rows:
+            lines_of.setdefault(name, []).append(text)
+        rows = lines_of
     cells = []
     for name, value in rows.items():
         lines = [value] if isinstance(value, str) else value

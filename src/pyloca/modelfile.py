@@ -8,7 +8,6 @@ checksum is not a signature: it does not protect against a file that was forged.
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -17,12 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import safetensors.numpy
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from pyloca._atomic import write_atomically
+from pyloca._sealed import plain, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, Rescaling, TrustScale
 from pyloca.geometry import Noise, SpikeRule
@@ -32,7 +31,6 @@ __all__ = ["load_model", "model_from_bytes", "model_to_bytes", "save_model"]
 
 FORMAT, VERSION = "pyloca-model", 3
 EARLIER = (2,)  # versions that are also read: 2 has no names, ids, units and feature scale
-MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 # Parameters that are not stored; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
@@ -118,7 +116,6 @@ def model_to_bytes(model: Any) -> bytes:
         module = module.network if scaled else module  # the scale is stored as an array of its own
         networks[name] = _describe(module, own=getattr(model, name) is not None)
         arrays |= {f"{name}.{key}": value.numpy() for key, value in module.state_dict().items()}
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_STORED}
     if isinstance(model.random_state, (int, np.integer)):
         parameters["random_state"] = int(model.random_state)
@@ -143,9 +140,7 @@ def model_to_bytes(model: Any) -> bytes:
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
-    header = json.loads(json.dumps(header, default=_plain))  # exactly as it will be read
-    header["sha256"] = _digest(arrays, header)
-    return safetensors.numpy.save(arrays, {FORMAT: json.dumps(header)})
+    return seal(FORMAT, header, arrays)
 
 
 def load_model(
@@ -184,12 +179,7 @@ def load_model(
     ...
     pyloca.errors.ModelFileError: missing.safetensors: cannot be read (No such file or directory).
     """
-    path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}).") from error
-    return model_from_bytes(content, kind, str(path), encoder=encoder, decoder=decoder)
+    return model_from_bytes(read_bytes(path), kind, os.fspath(path), encoder=encoder, decoder=decoder)
 
 
 def model_from_bytes(
@@ -230,7 +220,7 @@ def model_from_bytes(
     ...
     pyloca.errors.ModelFileError: memory: not a pyloca model file (not a safetensors file, or truncated).
     """
-    header, arrays = _read(content, path)
+    header, arrays = unseal(content, FORMAT, (VERSION, *EARLIER), path)
     try:
         made = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model: Any = made  # its attributes are set below
@@ -316,7 +306,7 @@ def _refuse_other_networks(model: Any, arrays: Arrays) -> None:
 
 def _packed(values: list[Any]) -> NDArray[np.uint8]:
     """Pack text or numbers into an array of bytes: JSON in UTF-8."""
-    return np.frombuffer(json.dumps(values, ensure_ascii=False, default=_plain).encode(), dtype=np.uint8)
+    return np.frombuffer(json.dumps(values, ensure_ascii=False, default=plain).encode(), dtype=np.uint8)
 
 
 def _unpacked(array: NDArray[np.uint8]) -> list[Any]:
@@ -376,41 +366,3 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
     return Standardized(
         network, state["in_shift"], float(state["in_scale"]), state["out_shift"], float(state["out_scale"])
     )
-
-
-def _read(content: bytes, path: str) -> tuple[dict[str, Any], Arrays]:
-    try:
-        size = int.from_bytes(content[:8], "little")
-        if not 2 <= size <= min(MAX_HEADER, len(content) - 8):
-            raise ValueError("not a safetensors file, or truncated")
-        arrays = safetensors.numpy.load(content)
-        metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
-        if FORMAT not in metadata:
-            raise ValueError("a safetensors file, but not a pyloca model")
-        header = json.loads(metadata[FORMAT])
-        found = header["version"]
-    except Exception as error:  # every failure of the parser means the same: not our file
-        raise ModelFileError(f"{path}: not a pyloca model file ({error}).") from error
-    if found not in (*EARLIER, VERSION):
-        raise ModelFileError(
-            f"{path}: format version {found}; this pyloca reads version {VERSION}. Update pyloca, or fit again."
-        )
-    if header.pop("sha256", None) != _digest(arrays, header):
-        raise ModelFileError(f"{path}: the content does not match its checksum; the file was altered or damaged.")
-    return header, arrays
-
-
-def _digest(arrays: Arrays, header: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(header).encode())
-    for name in sorted(arrays):
-        array = np.asarray(arrays[name], order="C")
-        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Convert NumPy numbers for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import planar_bursts, planar_statistics, short_fit, tiny_loca
-from pyloca import LOCA, _atomic, modelfile
+from pyloca import LOCA, _atomic, _sealed
 from pyloca.errors import ModelFileError, PylocaError
 
 FITTED = [
@@ -291,7 +291,7 @@ def rewrite(path, change):
     arrays, header = safetensors.numpy.load(saved()), header_of(saved())
     header.pop("sha256")
     change(header)
-    header["sha256"] = modelfile._digest(arrays, header)
+    header["sha256"] = _sealed.digest(arrays, header)
     path.write_bytes(safetensors.numpy.save(arrays, {"pyloca-model": json.dumps(header)}))
 
 

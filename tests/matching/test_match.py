@@ -9,8 +9,9 @@ from sklearn.exceptions import NotFittedError
 from helpers import random_rotation
 from instruments import SIGMA, fit, gauge, plan, sheet
 from pyloca import LOCA, TrustWarning
+from pyloca._sealed import file_kind
 from pyloca.errors import BurstError, MatchError, ModelFileError
-from pyloca.matching import Match, file_kind, match
+from pyloca.matching import Match, match
 from pyloca.matching._solve import _fixed
 
 NEW = plan(200, 77)
@@ -319,7 +320,7 @@ def test_damaged_and_foreign_files_are_refused(five, a, tmp_path):
     with pytest.raises(ModelFileError, match="No such file"):
         Match.load(tmp_path / "missing.safetensors")
     (tmp_path / "text.safetensors").write_text("hello")
-    with pytest.raises(ModelFileError, match="not a pyloca-match file"):
+    with pytest.raises(ModelFileError, match="not a pyloca match file"):
         Match.load(tmp_path / "text.safetensors")
     assert file_kind(tmp_path / "text.safetensors") == ""
 

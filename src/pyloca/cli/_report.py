@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pyloca._sealed import file_kind
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, require, writable
 from pyloca.errors import BurstError
@@ -57,7 +58,6 @@ def report(
     from pyloca._atomic import write_atomically
     from pyloca.cli._data import read_bursts_like
     from pyloca.estimator import LOCA
-    from pyloca.matching import file_kind
     from pyloca.report import read_colours, render, user_report
 
     if file_kind(model) == "pyloca-match":

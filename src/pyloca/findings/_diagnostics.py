@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._html import html_card
+from pyloca._html import html_card, text_card
 from pyloca.findings._gaps import Gap
 from pyloca.thresholds import FEW, HEAVY, SPARSE, SUSPECT
 
@@ -372,15 +371,10 @@ class Diagnostics:
         return facts
 
     def __str__(self) -> str:
-        return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
-        )
+        return text_card(self._facts())
 
     def _repr_html_(self) -> str:
-        rows: dict[str, list[str]] = {}
-        for name, text in self._facts():
-            rows.setdefault(name, []).append(text)
-        return html_card("Diagnostics", rows)
+        return html_card("Diagnostics", self._facts())
 
     def plot(self) -> Figure:
         """Draw whitening losses against sampling, stretches, and the round trip.

@@ -1,6 +1,5 @@
 """Several instruments, one coordinate system: matched by anchors, by the shape of what they saw, or by both."""
 
-from pyloca.matching._file import file_kind
 from pyloca.matching._fuse import Fusion, fuse
 from pyloca.matching._match import Match, match
 from pyloca.matching._prediction import Prediction
@@ -15,7 +14,6 @@ __all__ = [
     "Prediction",
     "Recalibration",
     "Shared",
-    "file_kind",
     "fuse",
     "match",
     "recalibrate",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._html import dots_svg, html_card
+from pyloca._html import dots_svg, html_card, text_card
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
@@ -192,9 +191,7 @@ class Fusion:
         return facts
 
     def __str__(self) -> str:
-        return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
-        )
+        return text_card(self._facts())
 
     def _places(self) -> list[tuple[str, Array]]:
         return [
@@ -203,12 +200,11 @@ class Fusion:
         ]
 
     def _repr_html_(self) -> str:
-        rows: dict[str, list[str]] = {}
-        for name, text in self._facts():
-            rows.setdefault(name, []).append(text)
         every = np.concatenate([places for _, places in self._places()])
         plain = np.zeros(len(every), dtype=bool)
-        return html_card(f"Fusion of {len(self.models)} instruments", rows, dots_svg(every, plain, "All instruments"))
+        return html_card(
+            f"Fusion of {len(self.models)} instruments", self._facts(), dots_svg(every, plain, "All instruments")
+        )
 
     def plot(self) -> Figure:
         """Draw what all connected instruments have seen, in the common coordinates.

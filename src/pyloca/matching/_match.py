@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import is_finite, is_integer
-from pyloca._html import dots_svg, html_card
+from pyloca._html import dots_svg, html_card, text_card
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
@@ -352,20 +351,15 @@ class Match:
         return facts
 
     def __str__(self) -> str:
-        return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self.facts()
-        )
+        return text_card(self.facts())
 
     def _repr_html_(self) -> str:
-        rows: dict[str, list[str]] = {}
-        for name, text in self.facts():
-            rows.setdefault(name, []).append(text)
         placed = self.candidates[self.chosen or 0].rigid.apply(training_embedding(self.a))
         other = training_embedding(self.b)
         both = np.concatenate([placed, other])
         of_b = np.arange(len(both)) >= len(placed)
         label = f"{self.names[0]} in blue and {self.names[1]} in orange, in the coordinates of {self.names[1]}"
-        return html_card(f"Match({self.names[0]}, {self.names[1]})", rows, dots_svg(both, of_b, label))
+        return html_card(f"Match({self.names[0]}, {self.names[1]})", self.facts(), dots_svg(both, of_b, label))
 
     def plot(self) -> Figure:
         """Draw what both instruments have seen in the coordinates of the first, with the anchors' residuals.

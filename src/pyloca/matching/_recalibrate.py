@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from scipy.stats import f as fisher
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from pyloca._html import html_card
+from pyloca._html import html_card, text_card
 from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
@@ -98,12 +97,10 @@ class Recalibration:
         return facts
 
     def __str__(self) -> str:
-        return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
-        )
+        return text_card(self._facts())
 
     def _repr_html_(self) -> str:
-        return html_card("Recalibration", dict(self._facts()))
+        return html_card("Recalibration", self._facts())
 
     def plot(self) -> Figure:
         """Draw what the old and the new model have seen, in the old coordinates.

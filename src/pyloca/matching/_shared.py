@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import check_count
-from pyloca._html import html_card
+from pyloca._html import html_card, text_card
 from pyloca.errors import MatchError
 from pyloca.estimator import LOCA, Data
 from pyloca.matching._anchors import Pairs, read_anchors
@@ -106,15 +105,10 @@ class Shared:
         return lines
 
     def __str__(self) -> str:
-        return "\n".join(
-            textwrap.fill(f"{name:<16} {text}", 110, subsequent_indent=" " * 17) for name, text in self._facts()
-        )
+        return text_card(self._facts())
 
     def _repr_html_(self) -> str:
-        rows: dict[str, list[str]] = {}
-        for name, text in self._facts():
-            rows.setdefault(name, []).append(text)
-        return html_card(f"Shared({self.names[0]}, {self.names[1]})", rows)
+        return html_card(f"Shared({self.names[0]}, {self.names[1]})", self._facts())
 
     def plot(self) -> Figure:
         """Draw the correlation of each direction with its p-value.
