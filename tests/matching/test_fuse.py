@@ -167,7 +167,7 @@ def test_one_file(fusion, tmp_path, rooms):
     assert str(again) == str(fusion) and "low" in str(fusion)
     assert fusion._repr_html_().count("<svg") == 1 and len(fusion.plot().axes[0].collections) == 3
     rooms["low"].save(tmp_path / "low.safetensors")
-    with pytest.raises(ModelFileError, match="not pyloca-fusion"):
+    with pytest.raises(ModelFileError, match="not a pyloca fusion"):
         Fusion.load(tmp_path / "low.safetensors")
 
 

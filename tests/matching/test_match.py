@@ -313,7 +313,7 @@ def test_damaged_and_foreign_files_are_refused(five, a, tmp_path):
     with pytest.raises(ModelFileError, match="checksum"):
         Match.load(tmp_path / "damaged.safetensors")
     a.save(tmp_path / "a.safetensors")
-    with pytest.raises(ModelFileError, match="holds pyloca-model, not pyloca-match"):
+    with pytest.raises(ModelFileError, match="not a pyloca match: it holds a pyloca model"):
         Match.load(tmp_path / "a.safetensors")
     with pytest.raises(ModelFileError, match="not a pyloca model"):
         LOCA.load(path)

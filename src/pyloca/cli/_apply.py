@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyloca._sealed import file_kind
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import cli, debug_option, not_the_data, writable
 from pyloca.errors import BurstError, MatchError
@@ -115,6 +114,7 @@ def transform(
 
 def _joint(path: Path, source: str | None, target: str | None, errors: bool) -> Any:
     """Return the match or fusion in a file; None if it is a model. Refuse options that do not belong to it."""
+    from pyloca._sealed import file_kind
     from pyloca.matching import Fusion, Match
 
     kinds: dict[str, Any] = {"pyloca-match": Match, "pyloca-fusion": Fusion}

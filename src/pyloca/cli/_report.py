@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from pyloca._sealed import file_kind
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, require, writable
 from pyloca.errors import BurstError
@@ -56,6 +55,7 @@ def report(
     require("matplotlib", "report")
     writable(output, ".html", ".htm")
     from pyloca._atomic import write_atomically
+    from pyloca._sealed import file_kind
     from pyloca.cli._data import read_bursts_like
     from pyloca.estimator import LOCA
     from pyloca.report import read_colours, render, user_report
