@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling
+from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling, unbend
 from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
@@ -67,6 +67,7 @@ TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the loss of your ow
 # positions are then a prior: 3 ‖ρ(μ_i) − p_i‖² per burst in −2 log likelihood, positions in embedding units. That is
 # weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
 ANCHOR = 3.0
+UNBENT_ANCHOR = 10.0  # positions without needless bends are worth more; with 3 the encoder drifts back half of the way
 CURVE_ANCHOR = 30.0  # nothing but the alignment tells the shape of a curve
 EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
 # Alignments to start from. When the first one, or its result, is folded, the others are made, the least folded first.
@@ -110,6 +111,7 @@ class FastState(Progress):
     restarts: tuple[str, ...] = ()  # what was wrong with each start that was abandoned
     out_scale: float = 1.0  # the unit of the encoder in training
     anchors: Tensor = field(default_factory=partial(torch.empty, 0))  # (n, 1 + d), see `_start`; empty when d = k
+    unbent: bool = False  # whether needless bends have been taken out of the encoder in training
     # The best encoder whose training has ended: the decoder uses it, unless it is faulty and another start does better.
     encoder: Tensor = field(default_factory=partial(torch.empty, 0))
     encoder_scale: float = 1.0
@@ -255,14 +257,29 @@ class _FastSolver:
             state.restarts += (fault,)
             self.descent.budget = self._budget()
             self.monitor.record(f"restart: {fault}", state.iteration)
-        targets = np.concatenate([start.positions[None] / state.out_scale, start.frames.transpose(1, 0, 2)])
+        state.unbent = False
+        self._fit_encoder(start.rows, start.positions, start.frames)
+
+    def _fit_encoder(
+        self, rows: NDArray[np.int64], positions: NDArray[np.float64], frames: NDArray[np.float64]
+    ) -> None:
+        """Fit the encoder to positions and frames of these training bursts, which anchor it from now on if d > k."""
+        targets = np.concatenate([positions[None] / self.state.out_scale, frames.transpose(1, 0, 2)])
         if self.problem.n_components > self.trained.intrinsic_dim:
-            state.anchors = self._anchors(start.rows, targets[0])
-        some = self.descent.subset(len(start.rows))
-        aligned = self.data.train[:, torch.as_tensor(start.rows)[some]].contiguous()
+            self.state.anchors = self._anchors(rows, targets[0])
+        some = self.descent.subset(len(rows))
+        aligned = self.data.train[:, torch.as_tensor(rows)[some]].contiguous()
         loss = partial(_squares, self._tensor(targets[:, some.numpy()]), None)
         ratio = START_DECAY / aligned[..., 0].numel() / targets.shape[2]
         self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs, ratio)
+
+    def _unbend(self) -> None:
+        """Fit the encoder to itself without the bends that nothing asks for: it knows lengths better than its start."""
+        rows = torch.nonzero(self.state.anchors[:, 0]).ravel().cpu().numpy()
+        output = forward_all(self.encoder_kernel, self.data.train[:, torch.as_tensor(rows)]).cpu().numpy()
+        positions = self.data.out_scale * output[0]
+        self.state.unbent = True
+        self._fit_encoder(rows, *unbend(self.trained[rows], positions, output[1:].transpose(1, 0, 2)))
 
     def _anchors(self, rows: NDArray[np.int64], positions: NDArray[np.float64]) -> Tensor:
         """Return the weight and the aligned position of each training burst, (n, 1 + d); 0 where it has none."""
@@ -272,7 +289,8 @@ class _FastSolver:
         return self._tensor(anchors)
 
     def _anchor_weight(self) -> float:
-        anchor = CURVE_ANCHOR if self.trained.intrinsic_dim == 1 else ANCHOR
+        anchor = UNBENT_ANCHOR if self.state.unbent else ANCHOR
+        anchor = CURVE_ANCHOR if self.trained.intrinsic_dim == 1 else anchor
         return anchor / float(np.minimum(self.trained.counts - 1, EXACT).mean())
 
     # -- whiten -------------------------------------------------------------------------------------------------
@@ -295,6 +313,9 @@ class _FastSolver:
         """Train from the current start and return its fault; keep the result if it has none, or is the best so far."""
         state = self.state
         self.descent.descend(self._whitening(), resumed=resumed)
+        if self.problem.n_components > self.trained.intrinsic_dim > 1 and not state.unbent:
+            self._unbend()
+            self.descent.settle(self._whitening())
         output = forward_all(self.encoder_kernel, self.data.train).cpu()
         embedding = self.data.out_scale * output[0].numpy()
         white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), self.trained)
