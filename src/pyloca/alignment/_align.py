@@ -137,11 +137,10 @@ def align(
         start = landmark_mds(graph, d, sigma, random)
     if d > k > 1:
         positions, frames = relax_bends(edges, start, local_frames(edges, start), *BENDS, solve)
-        mismatch = strain(edges, frames, positions)
     else:  # a curve has no shape of its own: converging would only follow the noise
-        positions, frames, *mismatch = refine(edges, start, solve, REFINEMENTS)
+        positions, frames = refine(edges, start, solve, REFINEMENTS)
     axes = _principal_axes(positions)
-    return Alignment(rows, positions @ axes, frames @ axes, *mismatch)
+    return Alignment(rows, positions @ axes, frames @ axes, *strain(edges, frames, positions))
 
 
 def unbend(

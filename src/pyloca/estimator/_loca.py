@@ -25,11 +25,13 @@ from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._prepare import left_out, noise_of, prepare, refuse_unfit, told_noise
+from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
 from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
+from pyloca.estimator._tangents import one_tangent_more
 from pyloca.estimator._training import train
+from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
@@ -308,10 +310,26 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
+            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, None, static))
+            if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
+                return fitted
         told = told_noise(ready, self.measurement_noise, static)
         fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
         read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
         return with_strays(fitted, ready) | read
+
+    def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
+        """Whether a tangent may be hidden beside those that were found, and the coordinates have room for it."""
+        room = self.n_components == "auto" or fitted["n_components_"] > fitted["intrinsic_dim_"]
+        found = {finding.name for finding in fitted["diagnostics_"].findings}
+        if not room or "large_bursts" not in found or ready.bursts is None:
+            return False
+        return hidden_tangent(ready.statistics, ready.bursts) is not None
+
+    def _with(self, **parameters: Any) -> LOCA:
+        """Return an unfitted estimator with other parameters."""
+        return type(self)(**(self.get_params(deep=False) | parameters))
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
