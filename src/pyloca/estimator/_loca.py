@@ -320,11 +320,13 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return with_strays(fitted, ready) | read
 
     def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
-        """Whether a tangent may be hidden beside those that were found, and the coordinates have room for it."""
-        room = self.n_components == "auto" or fitted["n_components_"] > fitted["intrinsic_dim_"]
-        found = {finding.name for finding in fitted["diagnostics_"].findings}
-        if not room or "large_bursts" not in found or ready.bursts is None:
+        """Whether a tangent may be hidden beside those that were found, and the coordinates may have room for it."""
+        if ready.bursts is None:
             return False
+        if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
+            found = {finding.name for finding in fitted["diagnostics_"].findings}
+            if fitted["n_components_"] == fitted["intrinsic_dim_"] or "large_bursts" not in found:
+                return False
         return hidden_tangent(ready.statistics, ready.bursts) is not None
 
     def _with(self, **parameters: Any) -> LOCA:

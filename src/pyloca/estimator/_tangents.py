@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pyloca.findings import hidden_tangent_words
+from pyloca.findings import Finding, hidden_tangent_words
 
 __all__ = ["one_tangent_more"]
 
@@ -31,15 +31,13 @@ def one_tangent_more(fitted: dict[str, Any], refit: Callable[[int], dict[str, An
     after = other["diagnostics_"]
     if not after.findings:
         note = (
-            f"inside bursts {k} stand out, but neighbouring bursts lie apart in one direction more. Both were fitted: "
-            f"with k = {k + 1} held-out bursts are white (loss {after.whitening_loss:.3g}, sampling alone leaves "
-            f"{after.sampling_floor:.3g}) and nothing is wrong, with k = {k} coordinates miss that direction. "
-            f"k = {k + 1} is used; intrinsic_dim={k} overrules this"
+            f"inside bursts only {k} can be told from bends, but neighbouring bursts lie apart in one direction more. "
+            f"Both were fitted: with k = {k + 1} held-out bursts are white (loss {after.whitening_loss:.3g}, sampling "
+            f"alone leaves {after.sampling_floor:.3g}) and nothing is wrong, with k = {k} coordinates miss that "
+            f"direction. k = {k + 1} is used; intrinsic_dim={k} overrules this"
         )
         return other | {"diagnostics_": replace(after, tangents=note)}
     wrong = ", ".join(finding.name for finding in after.findings)
-    findings = tuple(
-        replace(finding, message=hidden_tangent_words(k, tried=wrong)) if finding.name == "large_bursts" else finding
-        for finding in before.findings
-    )
-    return fitted | {"diagnostics_": replace(before, findings=findings)}
+    told = Finding("large_bursts", hidden_tangent_words(k, tried=wrong))
+    others = tuple(finding for finding in before.findings if finding.name != told.name)
+    return fitted | {"diagnostics_": replace(before, findings=(told, *others))}

@@ -309,8 +309,9 @@ class Evaluation:
             value, cotangent = self.loss(self.kernel.forward(stack), part)
             total += value
             self.kernel.backward(cotangent, gradient)
-        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
-        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+        decayed = theta if self.kernel.penalty is None else theta * self.kernel.penalty
+        gradient.div_(self.n).add_(decayed, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, decayed)), gradient
 
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:

@@ -28,6 +28,8 @@ from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import (
     MLP,
+    MLPKernel,
+    PushforwardKernel,
     Standardized,
     WithSkip,
     initialize,
@@ -144,7 +146,7 @@ class _FastSolver:
         self.decoder = self._network(
             problem.decoder, problem.n_components, self.trained.n_features, problem.decoder_activation
         )
-        self.encoder_kernel, self.decoder_kernel = make_kernel(self.encoder), make_kernel(self.decoder)
+        self.encoder_kernel, self.decoder_kernel = self._kernel(), make_kernel(self.decoder)
         self.state = FastState()
         self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
 
@@ -250,7 +252,7 @@ class _FastSolver:
         state = self.state
         if state.stage == WHITEN:
             self.encoder = self._new_encoder()
-            self.encoder_kernel = make_kernel(self.encoder)
+            self.encoder_kernel = self._kernel()
         state.out_scale = float(np.sqrt(np.square(start.positions).mean()))
         self._set_unit(state.out_scale)
         if fault:
@@ -465,6 +467,17 @@ class _FastSolver:
     def _new_encoder(self) -> nn.Module:
         problem = self.problem
         return self._network(problem.encoder, self.trained.n_features, problem.n_components, problem.activation)
+
+    def _kernel(self) -> PushforwardKernel:
+        """Make the kernel of the encoder.
+
+        With as many features as dimensions, tangents determine the linear part, however much it must magnify a
+        direction that is hardly measured: a prior on it would only squeeze that. With more features it is needed.
+        """
+        kernel = make_kernel(self.encoder)
+        if isinstance(kernel, MLPKernel) and self.trained.n_used == self.trained.intrinsic_dim:
+            kernel.spare_skip()
+        return kernel
 
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
