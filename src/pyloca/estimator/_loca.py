@@ -258,12 +258,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
         2
         """
-        fitted = self._fit(X, checkpoint, static)
-        # All at once: an interrupted fit leaves the estimator as it was.
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self._become(self._fit(X, checkpoint, static))
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -290,6 +285,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (200, 2)
         """
         return self.fit(X).embedding_
+
+    def _become(self, fitted: dict[str, Any], *, keep: bool = False) -> None:
+        """Take over fitted attributes, in place of all others unless these are kept.
+
+        In one assignment: an interrupt, or another thread, finds the estimator as it was or as it will be.
+        """
+        kept = {name: value for name, value in vars(self).items() if keep or name.startswith("_") or name[-1] != "_"}
+        self.__dict__ = kept | fitted
 
     def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None, static: Data | None = None) -> dict[str, Any]:
         check_parameters(self)
@@ -619,8 +622,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         earlier = {finding.message for finding in self.diagnostics_.findings}
-        for name, value in rescaled(self, pairs, distances).items():  # all or none: what can fail has been done
-            setattr(self, name, value)
+        self._become(rescaled(self, pairs, distances), keep=True)
         for message in self.diagnostics_.warnings:
             if message not in earlier:
                 warnings.warn(message, TrustWarning, stacklevel=2)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._threads import one_thread
+from pyloca._threads import after_fork, one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
@@ -47,6 +47,7 @@ def train(
     facts = {"solver": model.solver, "directions": seen.statistics.n_features, **problem.facts()}
     file = None if checkpoint is None else CheckpointFile(checkpoint, facts)
     monitor = Monitor(model.callbacks, model.verbose, file)
+    after_fork()
     try:
         with nullcontext() if seen.wants_threads else one_thread():
             solution = SOLVERS[model.solver](seen, monitor)

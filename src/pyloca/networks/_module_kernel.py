@@ -1,4 +1,4 @@
-"""The kernel of any `torch.nn.Module`: push-forward by `torch.func`, neuron blocks found by hooks."""
+"""The kernel of any `torch.nn.Module`: push-forward by reverse mode, neuron blocks found by hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAWS = 16
 
 
 def make_kernel(module: nn.Module) -> PushforwardKernel:
-    """Choose the hand-written kernel for our own MLP, `torch.func` for any other module.
+    """Choose the hand-written kernel for our own MLP, automatic differentiation for any other module.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
 
 
 class ModuleKernel:
-    """The kernel of any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`.
+    """The kernel of any `torch.nn.Module` that maps (n, D) to (n, d), by automatic differentiation.
 
     θ has the trained parameters in the order of `module.parameters()`, and these become views of it.
 

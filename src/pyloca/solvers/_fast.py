@@ -452,8 +452,8 @@ class _FastSolver:
             if not getattr(given, "linear_skip", True):
                 return own
             return WithSkip(own, n_in, n_out).to(dtype=torch.float64, device=self.problem.device).eval()
-        with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
-            network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
+        hidden = self.problem.hidden_layers
+        network = MLP(n_in, hidden, n_out, activation, skip=True, generator=torch.Generator()).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
 
