@@ -88,5 +88,5 @@ def compare_components(
 
 def _fit(model: Any, data: Bursts | BurstStatistics) -> Any:
     """Fit without a warning: some candidates are expected to be bad. A filter would silence other threads as well."""
-    model._become(model._fit(data, None))
+    model._become(model._fit(data))
     return model

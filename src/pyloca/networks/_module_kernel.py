@@ -104,7 +104,6 @@ class ModuleKernel:
             p: part.view(p.shape) for p, part in zip(self._parameters, parts, strict=True)
         }
         self._layers = find_layers(module)
-        self._signs = torch.Generator().manual_seed(0)
 
     def load(self, theta: Tensor) -> None:
         """Set the flat parameters.
@@ -193,8 +192,9 @@ class ModuleKernel:
     def _squares(self, parameters: list[nn.Parameter], output: Tensor, cotangents: Tensor) -> list[Tensor]:
         """Estimate Σ (∂ residual/∂θ)² over residuals and bursts by the mean square of their sum under random signs."""
         totals = [torch.zeros_like(p) for p in parameters]
+        generator = torch.Generator().manual_seed(0)  # the same signs each time: nothing to remember in a checkpoint
         for _ in range(DRAWS if parameters else 0):
-            signs = torch.randint(0, 2, cotangents.shape[::2][:2], generator=self._signs)  # (R, n)
+            signs = torch.randint(0, 2, cotangents.shape[::2][:2], generator=generator)  # (R, n)
             mixed = torch.einsum("rn,rsnd->snd", (2 * signs - 1).to(cotangents), cotangents)
             parts = torch.autograd.grad(output, parameters, mixed, retain_graph=True, allow_unused=True)
             for total, part in zip(totals, parts, strict=True):

@@ -178,6 +178,8 @@ class _FastSolver:
         if self.monitor.resume(state):
             for name in ("theta", "best_theta", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
+            state.optimizer = {name: part.to(self.problem.device) for name, part in state.optimizer.items()}
+            self.descent.restore()
             self.descent.budget = self._budget()
         of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
         self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
