@@ -72,9 +72,17 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _later(number: int) -> None:
-    timer = threading.Timer(SOON, signal.raise_signal, (number,))
+    timer = threading.Timer(SOON, _send, (number,))
     timer.daemon = True
     timer.start()
+
+
+def _send(number: int) -> None:
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)  # wakes it, if it waits
+    else:
+        signal.raise_signal(number)
 
 
 def _lost(raised: sys.UnraisableHookArgs) -> None:
