@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pyloca.networks._pushforward import Pushforward
+from pyloca.networks._pushforward import Pushforward, exact_norms
 
 __all__ = ["Call", "Layer", "Trace", "find_layers"]
 
@@ -113,7 +113,7 @@ class Trace:
             recorded.append(_input(args, kwargs))
             return output + eps[0] + zero * eps[min(axis, len(eps) - 1)]
 
-        with self._hooks(record):
+        with exact_norms(module), self._hooks(record):
             values = [module(points), *recorded]
         return values, Pushforward(values, [points, zero])([tangent, torch.ones_like(zero)])
 

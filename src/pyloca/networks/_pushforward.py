@@ -6,14 +6,15 @@ numbers in silence. It also loads its compiler on first use, which takes seconds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from pyloca._threads import after_fork
 
-__all__ = ["Pushforward", "pushed_rows", "pushforward"]
+__all__ = ["Pushforward", "exact_norms", "pushed_rows", "pushforward"]
 
 
 class Pushforward:
@@ -71,12 +72,39 @@ def pushforward(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Te
     values : Tensor (n, d)
     pushed : Tensor (n, k, d)
     """
-    with torch.enable_grad():
+    with torch.enable_grad(), exact_norms(module):
         rows = points.detach().clone().requires_grad_()
         values = module(rows)
         push = Pushforward([values], [rows])
         pushed = [push([tangents[:, axis]])[0] for axis in range(tangents.shape[1])]
     return values, torch.stack(pushed, dim=1)  # (n, d), (n, k, d)
+
+
+@contextmanager
+def exact_norms(module: nn.Module) -> Iterator[None]:
+    """Let layer norms compute their formula inside: of PyTorch's own kernel, third derivatives are wrong.
+
+    The gradient of a pushed tangent is one. Of all common layers, `nn.LayerNorm` alone has this fault (PyTorch 2.13).
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    """
+    norms = [part for part in module.modules() if isinstance(part, nn.LayerNorm)]
+    handles = [part.register_forward_hook(_layer_norm) for part in norms]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _layer_norm(layer: nn.LayerNorm, args: tuple[Tensor, ...], _output: Tensor) -> Tensor:
+    axes = tuple(range(-len(layer.normalized_shape), 0))
+    centred = args[0] - args[0].mean(dim=axes, keepdim=True)
+    out = centred * torch.rsqrt(centred.square().mean(dim=axes, keepdim=True) + layer.eps)
+    out = out if layer.weight is None else out * layer.weight
+    return out if layer.bias is None else out + layer.bias
 
 
 def pushed_rows(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Tensor, Tensor]:
