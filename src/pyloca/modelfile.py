@@ -356,10 +356,8 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
         network = network.to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
     else:
         n_in, *hidden, n_out = facts["sizes"]
-        with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            network = MLP(
-                n_in, hidden, n_out, facts["activation"], skip=facts["skip"], linear_tail=facts["linear_tail"]
-            )
+        shape = {"skip": facts["skip"], "linear_tail": facts["linear_tail"]}
+        network = MLP(n_in, hidden, n_out, facts["activation"], **shape, generator=torch.Generator())
         network = network.to({"float32": torch.float32, "float64": torch.float64}[facts["dtype"]])
     if not facts["standardized"]:
         return network

@@ -94,9 +94,10 @@ class Autoencoder(Baseline):
         dim, d = points.shape[1], self.n_components
         shift = points.mean(axis=0)
         scale = float(np.sqrt(np.square(points - shift).mean()))
-        with torch.random.fork_rng(devices=[]):
-            encoder = MLP(dim, self.hidden_layers, d, self.activation, skip=True).double()
-            decoder = MLP(d, self.hidden_layers, dim, self.activation, skip=True).double()
+        encoder, decoder = (
+            MLP(n_in, self.hidden_layers, n_out, self.activation, skip=True, generator=torch.Generator()).double()
+            for n_in, n_out in ((dim, d), (d, dim))
+        )
         for network in (encoder, decoder):
             initialize(network, generator)
         _open(encoder, (points - shift) / scale)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from pyloca._signals import Terminated, caught, heed, ignore
 from pyloca.errors import BurstError, ConvergenceError, MatchError, ModelFileError, PylocaError, TrustWarning
 
 __all__ = [
@@ -40,10 +39,6 @@ EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, 
 DEBUG = "pyloca.debug"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived. Not an `Exception`, like KeyboardInterrupt: code that recovers from errors lets it pass."""
 
 
 class MissingExtra(click.ClickException):
@@ -75,6 +70,7 @@ class Commands(click.Group):
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise  # click handles these
             except (KeyboardInterrupt, Terminated, Exception) as error:
+                ignore()
                 if ctx.meta.get(DEBUG):
                     import traceback
 
@@ -85,9 +81,9 @@ class Commands(click.Group):
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or caught() is KeyboardInterrupt:
         return "Interrupted.", INTERRUPTED
-    if isinstance(error, Terminated):
+    if isinstance(error, Terminated) or caught() is Terminated:
         return "Terminated.", TERMINATED
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
@@ -220,14 +216,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that cannot show them
-    signal.signal(signal.SIGTERM, _terminate)
+    heed()
     try:
         cli(prog_name="pyloca")
-    except (Terminated, Exception) as error:  # outside a command, such as help written to a full disk
+    except SystemExit as done:
+        ignore()
+        # a Ctrl-C before the command began, which click turned into an exit code of its own
+        code = INTERRUPTED if done.code == 1 and caught() is KeyboardInterrupt else done.code
+    except (KeyboardInterrupt, Terminated, Exception) as error:  # outside a command, such as help on a full disk
+        ignore()
         message, code = _explain(error)
         click.echo(message, err=True)
-        sys.exit(code)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+    sys.exit(code)

@@ -30,11 +30,12 @@ from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, m
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
 from pyloca.estimator._tangents import one_tangent_more
-from pyloca.estimator._training import train
+from pyloca.estimator._training import checkpoint_at, train
 from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
+from pyloca.solvers import EVERY, CheckpointFile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -204,7 +205,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
 
     # Not metadata to route: these are options of a call.
-    __metadata_request__fit = {"checkpoint": UNUSED, "static": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__fit = dict.fromkeys(("checkpoint", "checkpoint_every", "resume", "static"), UNUSED)
     __metadata_request__transform = {"return_trust": UNUSED}  # noqa: RUF012
     __metadata_request__inverse_transform = {"Z": UNUSED}  # noqa: RUF012
 
@@ -217,6 +218,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         static: Data | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
+        resume: bool = True,
     ) -> LOCA:
         """Fit encoder and decoder to bursts.
 
@@ -230,9 +233,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Taken by the same instrument while nothing was perturbed: their spread is the measurement noise. Take them
             at several places if the noise may differ from place to place. Replaces `measurement_noise`.
         checkpoint : path, optional
-            Keep the state of the training in this file. If the file exists, the fit resumes from it; it raises if the
-            file was written for other data or settings (`max_iter` may grow). Needs an integer `random_state`. Delete
-            the file once the model is saved.
+            Keep the state of the training in this file, and the state before it in a second one, named .previous. If
+            the file exists, the fit resumes from it, and ends bit for bit as it would have ended without the
+            interruption; it raises if the file was written for other data or settings (`max_iter` may grow). A file
+            that cannot be written is warned of, and ends no fit. Needs an integer `random_state`. Delete both files
+            once the model is saved.
+        checkpoint_every : float, default=10.0
+            Seconds between two writes of the checkpoint; it is also written when the fit is interrupted.
+        resume : bool, default=True
+            False starts from scratch, and replaces a checkpoint that is there.
 
         Returns
         -------
@@ -247,11 +256,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If a parameter is wrong.
         ConvergenceError
             If the loss is not finite and cannot be recovered.
+        ModelFileError
+            If the checkpoint is damaged, and the one before it as well, or belongs to another fit.
 
         Warns
         -----
         TrustWarning
             If a check says that the result should not be believed.
+        UserWarning
+            If the checkpoint cannot be written, or the newest is damaged and the fit resumes from the one before it.
 
         Examples
         --------
@@ -260,12 +273,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
         2
         """
-        fitted = self._fit(X, checkpoint, static)
-        # All at once: an interrupted fit leaves the estimator as it was.
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self._become(self._fit(X, static, checkpoint_at(self, checkpoint, checkpoint_every, resume)))
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -293,18 +301,28 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X).embedding_
 
-    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None, static: Data | None = None) -> dict[str, Any]:
+    def _become(self, fitted: dict[str, Any], *, keep: bool = False) -> None:
+        """Take over fitted attributes, in place of all others unless these are kept.
+
+        In one assignment: an interrupt, or another thread, finds the estimator as it was or as it will be.
+        """
+        kept = {name: value for name, value in vars(self).items() if keep or name.startswith("_") or name[-1] != "_"}
+        self.__dict__ = kept | fitted
+
+    def _fit(
+        self,
+        X: Data,
+        static: Data | None = None,
+        checkpoint: Callable[[dict[str, Any]], CheckpointFile] | None = None,
+    ) -> dict[str, Any]:
         check_parameters(self)
-        if checkpoint is not None and not is_integer(self.random_state, 0):
-            raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
         ready = prepare(self, X, static)
         bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
         refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
         notes, constants = left_out(ready)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known), "notes": notes, "constants": constants}
-        file = None if checkpoint is None else Path(checkpoint)
-        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=file, **settings)
+        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=checkpoint, **settings)
         found = {finding.name for finding in fitted["diagnostics_"].findings}
         if self.n_components == "auto" and not compared and _SHAPE & found:
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
@@ -639,8 +657,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         earlier = {finding.message for finding in self.diagnostics_.findings}
-        for name, value in rescaled(self, pairs, distances).items():  # all or none: what can fail has been done
-            setattr(self, name, value)
+        self._become(rescaled(self, pairs, distances), keep=True)
         for message in self.diagnostics_.warnings:
             if message not in earlier:
                 warnings.warn(message, TrustWarning, stacklevel=2)

@@ -182,6 +182,8 @@ class _FastSolver:
         if self.monitor.resume(state):
             for name in ("theta", "best_theta", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
+            state.optimizer = {name: part.to(self.problem.device) for name, part in state.optimizer.items()}
+            self.descent.restore()
             self.descent.budget = self._budget()
         of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
         self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
@@ -486,8 +488,8 @@ class _FastSolver:
             if not getattr(given, "linear_skip", True):
                 return own
             return WithSkip(own, n_in, n_out).to(dtype=torch.float64, device=self.problem.device).eval()
-        with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
-            network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
+        hidden = self.problem.hidden_layers
+        network = MLP(n_in, hidden, n_out, activation, skip=True, generator=torch.Generator()).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
 
