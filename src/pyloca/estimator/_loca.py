@@ -329,7 +329,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
         if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
-            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, None, static))
+            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, static))
             if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
                 return fitted
         told = told_noise(ready, self.measurement_noise, static)
