@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import is_finite, is_integer
 from pyloca._html import dots_svg, html_card, text_card
+from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
-from pyloca.matching._file import Modules, read_bundle, write_bundle
+from pyloca.matching._file import Modules, check_match, read_bundle, read_rigid, read_seams, write_bundle
 from pyloca.matching._prediction import Prediction, predict
 from pyloca.matching._rigid import inverse, parameter_jacobian
 from pyloca.matching._seams import Seams, no_seams
@@ -443,19 +444,21 @@ class Match:
             If the file is not a match, or was altered or damaged.
         """
         models, arrays, facts = read_bundle(path, FORMAT, networks)
-        (name_a, a), (name_b, b) = models.items()
-        told = facts.pop("candidates")
-        candidates = tuple(
-            Candidate(
-                RigidMap(rotation, shift, one.pop("scale")),
-                possible=one.pop("possible"),
-                **{name: np.nan if value is None else value for name, value in one.items()},
+        with describing("a match", os.fspath(path)):
+            check_match(models, arrays, facts)
+            (name_a, a), (name_b, b) = models.items()
+            told = facts.pop("candidates")
+            candidates = tuple(
+                Candidate(
+                    read_rigid(rotation, shift, one.pop("scale")),
+                    possible=bool(one.pop("possible")),
+                    **{name: np.nan if value is None else float(value) for name, value in one.items()},
+                )
+                for one, rotation, shift in zip(told, arrays.pop("rotations"), arrays.pop("shifts"), strict=True)
             )
-            for one, rotation, shift in zip(told, arrays.pop("rotations"), arrays.pop("shifts"), strict=True)
-        )
-        seams = Seams(**{name: arrays.pop(f"seams.{name}") for name in Seams.__dataclass_fields__})
-        rest: dict[str, Any] = facts | arrays | {"seams": seams, "warnings": tuple(facts["warnings"])}
-        return cls(a, b, (name_a, name_b), candidates, **rest)
+            seams = read_seams(arrays, a.n_components_, 2)
+            rest: dict[str, Any] = facts | arrays | {"seams": seams, "warnings": tuple(map(str, facts["warnings"]))}
+            return cls(a, b, (name_a, name_b), candidates, **rest)
 
 
 def match(
