@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._arguments import is_integer, is_positive
+from pyloca._arguments import is_finite, is_integer, is_positive
 from pyloca.errors import ModelFileError
 
-__all__ = ["Promise", "check_arrays", "check_entry", "check_model"]
+__all__ = ["LARGEST", "Promise", "check_arrays", "check_entry", "check_model"]
 
 Arrays = Mapping[str, NDArray[Any]]
+LARGEST = 1e150  # of what is squared
 KINDS = {"f": "floats", "i": "integers", "u": "bytes", "b": "truth values"}
 
 
@@ -70,13 +71,22 @@ def check_arrays(arrays: Arrays, promises: Mapping[str, Promise], lengths: dict[
                 if isinstance(length, str):
                     lengths.setdefault(length, found)
         expected = tuple(lengths.get(length, 0) if isinstance(length, str) else length for length in promise.shape)
-        if array.dtype.kind != promise.kind or array.shape != expected:
+        narrow = promise.kind == "f" and array.dtype.itemsize < 4  # half precision, which no solver computes in
+        if array.dtype.kind != promise.kind or narrow or array.shape != expected:
             raise ModelFileError(
                 f"the array {name!r} has shape {array.shape} and dtype {array.dtype}; the header and the other arrays "
                 f"ask for {expected} {KINDS[promise.kind]}"
             )
-        if promise.finite and promise.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} has {np.sum(~np.isfinite(array))} values that are not finite")
+        if promise.finite:
+            _check_finite(name, array)
+
+
+def _check_finite(name: str, array: NDArray[Any]) -> None:
+    if array.dtype.kind != "f":
+        return
+    bad = ~(np.abs(array) <= min(LARGEST, float(np.finfo(array.dtype).max)))  # nan is not
+    if bad.any():
+        raise ModelFileError(f"the array {name!r} has {bad.sum()} values that are not finite, or exceed {LARGEST:g}")
 
 
 def check_entry(ok: bool, name: str, value: Any, expected: str) -> None:
@@ -108,9 +118,17 @@ def check_model(header: Mapping[str, Any], arrays: Arrays) -> None:
     for name in ("n_components_", "n_features_in_", "intrinsic_dim_"):
         check_entry(is_integer(fitted[name], 1), name, fitted[name], "an integer of at least 1")
     check_entry(is_positive(fitted["burst_std_"]), "burst_std_", fitted["burst_std_"], "a number > 0")
+    check_entry(is_integer(fitted["n_iter_"], 0), "n_iter_", fitted["n_iter_"], "an integer of at least 0")
+    check_entry(isinstance(fitted["converged_"], bool), "converged_", fitted["converged_"], "true or false")
+    history = fitted["history_"]
+    fits = isinstance(history, list) and all(isinstance(record, dict) for record in history)
+    check_entry(fits, "history_", history, "a list of records")
     for name in ("round_trip", "gap"):
         value = header["trust_scale"][name]
         check_entry(is_positive(value), f"trust_scale.{name}", value, "a number > 0")
+    for name, value in (header.get("spike_rule") or {}).items():
+        check_entry(is_finite(value) and 0 <= value < LARGEST, f"spike_rule.{name}", value, "a number ≥ 0")
+    _check_diagnostics(header["diagnostics"])
     d, dim = fitted["n_components_"], fitted["n_features_in_"]
     lengths = {"d": d, "D": dim}
     each = Promise(("N",), finite=False, needed=False)
@@ -142,6 +160,9 @@ def check_model(header: Mapping[str, Any], arrays: Arrays) -> None:
         full = arrays["noise.levels"].ndim == 3
         shape: tuple[int | str, ...] = (lengths.get("places", 1), "D", "D") if full else (lengths.get("places", 1), "D")
         check_arrays(arrays, {"noise.levels": Promise(shape)}, lengths)
+        levels = arrays["noise.levels"]
+        if not ((np.diagonal(levels, axis1=1, axis2=2) if full else levels) >= 0).all():
+            raise ModelFileError("the array 'noise.levels' has variances below 0")
     rows = [*arrays["validation_indices"].tolist(), *(stray["burst"] for stray in _strays(header))]
     outside = [row for row in rows if not (is_integer(row, 0) and row < lengths["N"])]
     if outside:
@@ -154,6 +175,32 @@ def check_model(header: Mapping[str, Any], arrays: Arrays) -> None:
     _check_network("decoder", header["networks"]["decoder"], arrays, d, dim)
 
 
+def _check_diagnostics(facts: Mapping[str, Any]) -> None:
+    """Check what is printed and compared; files of earlier versions do not have all of it."""
+    for name in ("whitening_loss", "median_loss", "sampling_floor", "tails", "precision"):
+        value = facts.get(name)
+        fits = value is None or (_is_number(value) and not LARGEST < value < float("inf"))
+        check_entry(fits, f"diagnostics.{name}", value, "a number")
+    for name in ("stretch", "round_trip", "sampling_stretch"):
+        pair = facts.get(name)
+        fits = isinstance(pair, list) and len(pair) == 2 and all(map(_is_number, pair))
+        check_entry(fits or (pair is None and name != "stretch"), f"diagnostics.{name}", pair, "two numbers")
+    for name in ("set_aside", "noise", "clipped", "shape"):
+        check_entry(isinstance(facts.get(name, ""), str), f"diagnostics.{name}", facts.get(name), "a text")
+    for name in ("restarts", "notes"):
+        words = facts.get(name, [])
+        fits = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        check_entry(fits, f"diagnostics.{name}", words, "a list of texts")
+    gap = facts.get("gap")
+    if gap is not None:
+        numbers = [*gap["centre"], gap["radius"], gap["spacing"]]
+        check_entry(all(map(is_finite, numbers)), "diagnostics.gap", gap, "finite numbers")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _strays(header: Mapping[str, Any]) -> list[Any]:
     return list(header["diagnostics"].get("strays", ()))
 
@@ -163,8 +210,7 @@ def _check_network(name: str, facts: Mapping[str, Any], arrays: Arrays, n_in: in
     prefix = f"{name}."
     weights = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
     for key, array in weights.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"the array '{prefix}{key}' has values that are not finite")
+        _check_finite(f"{prefix}{key}", array)
     if facts["kind"] == "module":
         return  # of the user's own, who passes it; its weights are compared with it then
     inside = "network." if facts["standardized"] else ""

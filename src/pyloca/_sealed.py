@@ -50,12 +50,13 @@ def seal(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     header = json.loads(json.dumps(header, default=plain))  # exactly as it will be read
     header["sha256"] = digest(arrays, header)
-    if len(json.dumps(json.dumps(header))) > MAX_HEADER // 2:  # the other half is for names and shapes of arrays
+    text = json.dumps(header)
+    if 2 * (len(text) + text.count('"')) > MAX_HEADER:  # quotes are escaped; half is left to the names of arrays
         raise ValueError(
-            f"what is to be stored beside arrays takes more than {MAX_HEADER // 2:,} characters, such as a noise of "
-            "every burst given to LOCA as measurement_noise; give it to Bursts as noise=…, and fit again."
+            f"what is to be stored beside arrays takes {len(text):,} characters, more than a file holds. If "
+            "measurement_noise was given to LOCA for every burst, give it to Bursts as noise=…, and fit again."
         )
-    return safetensors.numpy.save(arrays, {kind: json.dumps(header)})
+    return safetensors.numpy.save(arrays, {kind: text})
 
 
 def unseal(content: bytes, kind: str, versions: tuple[int, ...], path: str) -> tuple[dict[str, Any], Arrays]:

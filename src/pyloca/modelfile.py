@@ -228,8 +228,8 @@ def model_from_bytes(
         model: Any = made  # its attributes are set below
         model.hidden_layers = tuple(model.hidden_layers)
         for name in ("feature_scale", "measurement_noise"):
-            if isinstance(getattr(model, name), list):
-                setattr(model, name, np.array(getattr(model, name)))
+            if not isinstance(getattr(model, name), (str, int, float, type(None))):
+                setattr(model, name, np.array(getattr(model, name), dtype=np.float64))
         noise = {name.removeprefix("noise."): array for name, array in arrays.items() if name.startswith("noise.")}
         model.noise_ = Noise(**noise) if noise else None
         scale = arrays.get("feature_scale")
@@ -275,7 +275,9 @@ def model_from_bytes(
         # files of earlier versions have no spikes
         model.set_aside_ = arrays.get("set_aside", np.zeros(n, dtype=np.int64))
         rule = header.get("spike_rule")
-        model.spike_rule_ = None if rule is None else SpikeRule(**rule, scale=arrays.get("spike_scale"))
+        if rule is not None:
+            rule = SpikeRule(**{name: float(value) for name, value in rule.items()}, scale=arrays.get("spike_scale"))
+        model.spike_rule_ = rule
         model.validation_indices_ = arrays["validation_indices"]
         if (encoder is not None or decoder is not None) and "probe_decoded" in arrays:
             _refuse_other_networks(model, arrays)

@@ -336,7 +336,7 @@ def test_a_file_without_version_or_checksum(path):
 )
 def test_a_header_of_another_make(path, change):
     rewrite(path, lambda header: header.update(change))
-    refused(path, "does not describe a model")
+    refused(path, "does not describe a model|diagnostics.stretch is 1; expected two numbers")
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}, {"pyloca-model": "no json"}, {"pyloca-model": "[]"}])

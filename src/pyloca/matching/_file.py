@@ -16,8 +16,9 @@ from torch import nn
 
 from pyloca._arguments import is_finite, is_integer, is_positive
 from pyloca._atomic import write_atomically
-from pyloca._contract import Promise, check_arrays, check_entry
+from pyloca._contract import LARGEST, Promise, check_arrays, check_entry
 from pyloca._sealed import describing, read_bytes, seal, unseal
+from pyloca.errors import ModelFileError
 from pyloca.estimator import LOCA
 from pyloca.matching._rigid import freedom
 from pyloca.matching._seams import Seams
@@ -31,7 +32,7 @@ Modules = Mapping[str, tuple[nn.Module | None, nn.Module | None]]
 
 VERSION = 1
 MODEL = "model."
-ORTHOGONAL = 1e-6  # rounding of a rotation
+ROUNDING = 1e-6  # of rotations and covariances
 
 
 def write_bundle(
@@ -80,11 +81,15 @@ def check_match(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, 
         "centre": Promise((d,)),
     }
     check_arrays(arrays, promises, {})
+    check_covariance("covariance", arrays)
     check_entry(n > 0, "the number of candidates", n, "one or more")
     known = chosen is None or (is_integer(chosen, 0) and chosen < n)
     check_entry(known, "chosen", chosen, f"null, or an integer below {n}")
     for name in ("variance", "degrees"):
-        check_entry(is_finite(facts[name]) and facts[name] >= 0, name, facts[name], "a number ≥ 0")
+        check_entry(is_finite(facts[name]) and 0 <= facts[name] < LARGEST, name, facts[name], "a number ≥ 0")
+    check_entry(isinstance(facts["how"], str), "how", facts["how"], "a text")
+    for name in ("continuous", "scaled"):
+        check_entry(isinstance(facts[name], bool), name, facts[name], "true or false")
 
 
 def check_fusion(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, Any]) -> None:
@@ -98,6 +103,15 @@ def check_fusion(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str,
     shapes = {"rotation": (d, d), "shift": (d,), "covariance": (p, p), "centre": (d,)}
     numbers = range(len(names))
     check_arrays(arrays, {f"{key}.{i}": Promise(shape) for key, shape in shapes.items() for i in numbers}, {})
+    for i in numbers:
+        check_covariance(f"covariance.{i}", arrays)
+
+
+def check_covariance(name: str, arrays: Arrays) -> None:
+    """Refuse what would be errors whose squares are negative."""
+    values = np.linalg.eigvalsh(arrays[name])
+    if values[0] < -ROUNDING * max(values[-1], 1e-300):
+        raise ModelFileError(f"the array {name!r} is not a covariance: it has the eigenvalue {values[0]:.3g}")
 
 
 def read_seams(arrays: Arrays, d: int, n_fields: int) -> Seams:
@@ -109,14 +123,15 @@ def read_seams(arrays: Arrays, d: int, n_fields: int) -> Seams:
     check_arrays(found, promises, {})
     ends = found["ends"]
     check_entry(bool(((ends >= 0) & (ends < n_fields)).all()), "seams.ends", ends, f"instruments below {n_fields}")
-    for name in ("variances", "lengths", "noise"):
+    for name in ("variances", "noise"):
         check_entry(bool((found[name] >= 0).all()), f"seams.{name}", found[name], "numbers ≥ 0")
+    check_entry(bool((found["lengths"] > 0).all()), "seams.lengths", found["lengths"], "numbers > 0")
     return Seams(**found)
 
 
 def read_rigid(rotation: NDArray[Any], shift: NDArray[Any], scale: Any) -> RigidMap:
     """Make a rigid map of what a file has, which has been checked for its shape."""
     turn = np.abs(rotation.T @ rotation - np.eye(len(rotation))).max()
-    check_entry(bool(turn <= ORTHOGONAL), "a rotation", rotation.tolist(), "an orthogonal matrix")
-    check_entry(is_positive(scale), "the scale of a map", scale, "a number > 0")
+    check_entry(bool(turn <= ROUNDING), "a rotation", rotation.tolist(), "an orthogonal matrix")
+    check_entry(is_positive(scale) and 1 / LARGEST < scale < LARGEST, "the scale of a map", scale, "a number > 0")
     return RigidMap(rotation, shift, float(scale))
