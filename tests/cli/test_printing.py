@@ -1,7 +1,6 @@
 """Names in files do not command the terminal, messages stay short, and no output is an input."""
 
 import os
-import pty
 import subprocess
 import sys
 
@@ -77,10 +76,10 @@ def test_hostile_names(hostile, tmp_path, command):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 def test_data_on_a_terminal():
     """What goes to a terminal is printable; in a pipe data stay as they are."""
-    say = (
-        "import click; from pyloca.cli import cli; cli.command('say')(lambda: click.echo('\\x1b[31mid')); cli(['say'])"
-    )
-    command = [sys.executable, "-c", say]
+    import pty
+
+    say = "cli.command('say')(lambda: click.echo('\\x1b[31mid')); cli(['say'])"
+    command = [sys.executable, "-c", f"import click; from pyloca.cli import cli; {say}"]
     leader, follower = pty.openpty()
     subprocess.run(command, stdout=follower, timeout=HANG, check=True)
     os.close(follower)

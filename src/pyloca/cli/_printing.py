@@ -77,9 +77,9 @@ def printable_streams() -> Iterator[None]:
     Data in a pipe or file stays as it is.
     """
     before = sys.stdout, sys.stderr
-    sys.stderr = _Printable(sys.stderr)  # type: ignore[assignment]
+    sys.stderr = _Printable(sys.stderr)
     if sys.stdout.isatty():
-        sys.stdout = _Printable(sys.stdout)  # type: ignore[assignment]
+        sys.stdout = _Printable(sys.stdout)
     try:
         yield
     finally:
