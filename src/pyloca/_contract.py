@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._arguments import is_finite, is_integer, is_positive
+from pyloca._arguments import LARGEST, is_finite, is_integer, is_positive
 from pyloca.errors import ModelFileError
 
-__all__ = ["LARGEST", "Promise", "check_arrays", "check_entry", "check_model"]
+__all__ = ["Promise", "check_arrays", "check_entry", "check_model"]
 
 Arrays = Mapping[str, NDArray[Any]]
-LARGEST = 1e150  # of what is squared
 KINDS = {"f": "floats", "i": "integers", "u": "bytes", "b": "truth values"}
 
 

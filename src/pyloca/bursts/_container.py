@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pyloca._arguments import check_real
+from pyloca._arguments import as_numbers, brief, check_real, refuse_masked
 from pyloca.bursts._arrays import (
     as_burst,
+    as_indices,
     check_array,
     check_dtype,
     check_effective_counts,
     forget_pages,
     join,
     offsets_of,
-    refuse_masked,
 )
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
@@ -131,7 +131,7 @@ class Bursts:
             if ids is not None:
                 self._ids, self.has_ids = check_ids(ids, len(data)), True
         else:
-            refuse_masked(data, "bursts")
+            refuse_masked("bursts", data, BurstError)
             if isinstance(data, (list, tuple)):
                 feature_names = names_of_frames(data) if feature_names is None else feature_names
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
@@ -225,7 +225,8 @@ class Bursts:
         >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
         Bursts(N=2, M=2..3, D=2)
         """
-        refuse_masked(points, "points")
+        refuse_masked("points", points, BurstError)
+        refuse_masked("offsets", offsets, BurstError)
         points = check_dtype(np.asarray(points), "points")
         if points.ndim != 2 or points.shape[1] == 0:
             raise BurstError(f"points has shape {points.shape}; expected (n, D) with offsets of length N + 1.")
@@ -438,7 +439,7 @@ class Bursts:
             return self._divided(self._burst(int(self._rows[key])).astype(np.float64))
         rows = np.atleast_1d(self._rows[key])
         if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
-            raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
+            raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {brief(key)}.")
         noise = self._noise
         if noise is not None and noise[1]:
             noise = noise[0][key], True
@@ -489,7 +490,7 @@ class Bursts:
         >>> Bursts(np.full((2, 1, 2), 6.0)).scaled([1, 3])[0].tolist()
         [[6.0, 2.0]]
         """
-        factor = np.asarray(scale, dtype=np.float64)
+        factor = as_numbers("scale", scale)
         if factor.shape != (self.n_features,):
             raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), one number per feature.")
         bad = np.flatnonzero(~(factor > 0))  # nan is not
@@ -538,7 +539,9 @@ class Bursts:
         >>> bursts.counts.tolist(), bursts[1].ravel().tolist(), bursts.set_aside.tolist()
         ([3, 2], [4.0, 5.0], [0, 1])
         """
-        rows, inside = np.asarray(bursts, dtype=np.int64), np.asarray(points, dtype=np.int64)
+        rows, inside = as_indices("bursts", bursts), as_indices("points", points)
+        if rows.shape != inside.shape:
+            raise BurstError(f"bursts names {len(rows)} points and points {len(inside)}; expected as many.")
         starts, ends = self._bounds(self._rows)
         known = (rows >= 0) & (rows < len(self)) & (inside >= 0)
         known[known] = inside[known] < (ends - starts)[rows[known]]

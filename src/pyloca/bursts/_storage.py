@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import brief
 from pyloca._atomic import write_atomically
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
@@ -108,7 +109,7 @@ def open_bursts(
     """
     check_choice(columns, exclude)
     if on_text not in ("raise", "warn"):
-        raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
+        raise ValueError(f'on_text must be "raise" or "warn"; got {brief(on_text)}.')
     check_missing(missing)
     path = _readable(path)
     both = columns if columns is None else [*columns, *perturbations]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from pyloca._arguments import is_finite, is_integer, is_positive
+from pyloca._arguments import LARGEST, is_finite, is_integer, is_positive
 from pyloca._atomic import write_atomically
-from pyloca._contract import LARGEST, Promise, check_arrays, check_entry
+from pyloca._contract import Promise, check_arrays, check_entry
 from pyloca._sealed import describing, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 from pyloca.estimator import LOCA

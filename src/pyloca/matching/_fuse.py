@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import check_count
 from pyloca._html import dots_svg, html_card, text_card
 from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
@@ -344,6 +345,7 @@ def fuse(
     (5, 2)
     """
     models = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
+    check_count("random_state", random_state, 0)
     pairs = _checked(models, anchors)
     names = list(models)
     free = np.array([not (models[name].burst_std_known_ and models[names[0]].burst_std_known_) for name in names])

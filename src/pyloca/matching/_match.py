@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyloca._arguments import is_finite, is_integer
+from pyloca._arguments import brief, check_count, is_finite, is_integer
 from pyloca._html import dots_svg, html_card, text_card
 from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
@@ -534,8 +534,9 @@ def match(
     ('shape', 0)
     """
     names = check_pair(a, b, names)
+    check_count("random_state", random_state, 0)
     if not is_finite(unevenness) or unevenness < 1:
-        raise ValueError(f"unevenness must be a number ≥ 1; got {unevenness!r}.")
+        raise ValueError(f"unevenness must be a number ≥ 1; got {brief(unevenness)}.")
     if weights is not None and anchors is None:
         raise ValueError("weights are of anchors, and there are none.")
     pairs = None if anchors is None else read_anchors(a, b, anchors, weights, names)
@@ -569,7 +570,7 @@ def match(
 def check_pair(a: Any, b: Any, names: Any) -> tuple[str, str]:
     """Refuse what are not two fitted models of the same number of components with two names."""
     if not isinstance(names, (tuple, list)) or len(names) != 2 or names[0] == names[1]:
-        raise ValueError(f"names must be two different names; got {names!r}.")
+        raise ValueError(f"names must be two different names; got {brief(names)}.")
     for model, name in ((a, names[0]), (b, names[1])):
         if not isinstance(model, LOCA):
             raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")
