@@ -117,6 +117,10 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 raise BurstError(
                     "all points are identical; there is nothing to embed. Check that the right columns were read."
                 )
+            if np.ptp(points, axis=0).max() < 1 / LARGEST:
+                raise BurstError(
+                    f"points differ by less than {1 / LARGEST:g}, which has no square; use a smaller unit."
+                )
             return points, None
         if isinstance(data, BurstStatistics):
             statistics = data

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyloca._arguments import LARGEST, as_numbers, brief, refuse_masked
 from pyloca.bursts._labels import burst_name
+from pyloca.bursts._on_disk import FileArray
 from pyloca.errors import BurstError
 
 __all__ = [
@@ -29,12 +30,13 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Stored = TypeVar("Stored", bound=NDArray[Any] | FileArray)
 Measurement = Callable[[Array], ArrayLike]
 
 # -- bursts -----------------------------------------------------------------------------------------------------
 
 
-def check_array(array: NDArray[Any]) -> NDArray[Any]:
+def check_array(array: Stored) -> Stored:
     """Refuse what is not (N, M, D) numbers."""
     check_dtype(array, "bursts")
     if array.ndim != 3:
@@ -49,7 +51,7 @@ def check_array(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
+def check_dtype(array: Stored, name: str) -> Stored:
     """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
     if array.dtype.kind not in "fiu":
         raise BurstError(

@@ -22,6 +22,7 @@ from pyloca.bursts._arrays import (
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._noise import check_noise, divide_noise
+from pyloca.bursts._on_disk import FileArray, on_disk
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
@@ -38,7 +39,7 @@ class Bursts:
     Parameters
     ----------
     data : array of shape (N, M, D), a sequence of N arrays of shape (M_i, D), or Bursts
-        Real numbers. A memory-mapped array is kept as it is and read in chunks, so the data may exceed memory.
+        Real numbers. A memory-mapped array stays in its file and is read in chunks, so the data may exceed memory.
     ids : sequence of N labels, optional
         Ids of the bursts: unique integers or text; anything else becomes text. None numbers them from 0.
     feature_names : sequence of D str, optional
@@ -98,7 +99,7 @@ class Bursts:
     (['b', 'c'], "burst 'e'", 'p (Pa)')
     """
 
-    _points: NDArray[Any]  # (N', M, D), or (n, D) with offsets
+    _points: Any  # an array or `FileArray` (N', M, D), or (n, D) with offsets
     _offsets: NDArray[np.int64] | None
     _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
     _ids: NDArray[Any]  # (N,)
@@ -142,8 +143,7 @@ class Bursts:
                     array = np.stack(parts) if parts else np.empty((0, 0, 0))
                     self._init(check_array(array), None, labels, ids is not None)
             else:
-                # np.asarray would forget that a memory-mapped array is one, which is harmless: it stays lazy.
-                array = check_array(np.asarray(data))
+                array = check_array(on_disk(data))
                 labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
                 self._init(array, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
@@ -151,7 +151,9 @@ class Bursts:
         if effective_counts is not None:
             self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
-    def _init(self, points: NDArray[Any], offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
+    def _init(
+        self, points: NDArray[Any] | FileArray, offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool
+    ) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
         self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
         self._perturbations, self._noise = None, None
