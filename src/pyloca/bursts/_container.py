@@ -22,7 +22,7 @@ from pyloca.bursts._arrays import (
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._noise import check_noise, divide_noise
-from pyloca.bursts._on_disk import FileArray, on_disk
+from pyloca.bursts._on_disk import on_disk
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
@@ -143,17 +143,15 @@ class Bursts:
                     array = np.stack(parts) if parts else np.empty((0, 0, 0))
                     self._init(check_array(array), None, labels, ids is not None)
             else:
-                array = check_array(on_disk(data))
-                labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
-                self._init(array, None, labels, ids is not None)
+                stored = check_array(on_disk(data))
+                labels = np.arange(len(stored)) if ids is None else check_ids(ids, len(stored))
+                self._init(stored, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
         self._perturb(perturbations)
         if effective_counts is not None:
             self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
-    def _init(
-        self, points: NDArray[Any] | FileArray, offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool
-    ) -> None:
+    def _init(self, points: Any, offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
         self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
         self._perturbations, self._noise = None, None

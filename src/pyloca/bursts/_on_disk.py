@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pyloca.errors import BurstError
 
@@ -66,7 +66,7 @@ class FileArray:
 
     def _read(self, row: int, out: NDArray[Any]) -> None:
         """Fill `out` from this row on."""
-        left = memoryview(out.reshape(-1).view(np.uint8))
+        left = out.reshape(-1).view(np.uint8).data
         place = self.offset + row * out[0].nbytes
         while len(left):
             n = os.preadv(self._handle, [left], place)
@@ -81,7 +81,7 @@ class FileArray:
             raise BurstError(f"{self.path}: the file was changed while it was read. Read it again when it is finished.")
 
 
-def on_disk(data: ArrayLike) -> NDArray[Any] | FileArray:
+def on_disk(data: Any) -> NDArray[Any] | FileArray:
     """Return an array; of a map of a file that is only read, a `FileArray`.
 
     Parameters
@@ -93,14 +93,11 @@ def on_disk(data: ArrayLike) -> NDArray[Any] | FileArray:
     array or FileArray
     """
     mapped = isinstance(data, np.memmap) and data.mode == "r" and data.filename is not None and data.size > 0
-    if not mapped or not hasattr(os, "preadv") or not data.flags.c_contiguous:  # type: ignore[union-attr]
+    if not mapped or not hasattr(os, "preadv") or not data.flags.c_contiguous:
         return np.asarray(data)
-    assert isinstance(data, np.memmap)
     base: Any = data
-    while base is not None and not isinstance(base, mmap.mmap):
+    while not isinstance(base, mmap.mmap):
         base = base.base
-    if base is None:
-        return np.asarray(data)
     start = data.offset - data.offset % mmap.ALLOCATIONGRANULARITY  # where the map begins in the file
     inside = data.ctypes.data - np.frombuffer(base, dtype=np.uint8).ctypes.data
     return FileArray(os.fspath(data.filename), start + inside, data.dtype, data.shape)
