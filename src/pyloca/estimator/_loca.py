@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pyloca._arguments import is_integer
+from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
@@ -542,7 +542,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (200, 2)
         """
         check_is_fitted(self)
-        rows = np.asarray(Z)
+        rows = as_numbers("Z", Z)
         if rows.ndim != 2:
             raise ValueError(
                 f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, "
@@ -587,17 +587,17 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array; remove or fill the masked points.")
+        refuse_masked("X", X)
         rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        bad = ~np.isfinite(rows)
+        bad = ~(np.abs(rows) <= LARGEST)  # nan is not
         if bad.any():
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
-                f"Input X contains NaN or infinity in {n} of {len(rows)} rows, the first is row {first} (cells by "
-                f"sensor: {cells}). There is one row of coordinates for each row of X: remove or repair these rows."
+                f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
+                f"row {first} (cells by sensor: {cells}). There is one row of coordinates for each row of X: remove or "
+                "repair these rows."
             )
         return np.asarray(rows)
 
@@ -795,14 +795,14 @@ def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = N
                 f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
                 "them by name, or pass an array."
             )
-    if np.ma.isMaskedArray(points):
-        raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
-    array = np.asarray(points)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+    array = as_numbers(name, points)
     if array.ndim < 1 or array.shape[-1] != dim:
         raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    if not np.isfinite(array).all():
-        first = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"{name} contains NaN or infinity, first at {first}; remove or repair these points.")
-    return array.astype(np.float64, copy=False)
+    bad = ~(np.abs(array) <= LARGEST)  # nan is not
+    if bad.any():
+        first = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"{name} contains NaN, infinity or values beyond {LARGEST:g}, first at {first}; remove or repair these "
+            "points."
+        )
+    return array
