@@ -26,6 +26,7 @@ PACKAGES = (
     "paper.experiments",
     "paper.reproduce",
     "plots",
+    "predict",
     "report",
     "selection",
     "solvers",
