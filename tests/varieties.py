@@ -1,4 +1,4 @@
-"""Small fitted models of every kind that leaves Python: activations, solvers, units, columns left out, many features."""
+"""Small fitted models of every kind: activations, solvers, units, columns left out, many features."""
 
 import copy
 import functools
@@ -54,7 +54,7 @@ def in_float64(kind):
 
 
 def points(kind, n=40):
-    """Measurements on the manifold, and some anywhere, in the units of the fit; and coordinates around the embedding."""
+    """Measurements on the manifold and anywhere, in the units of the fit; and coordinates around the embedding."""
     model, random = in_float64(kind), np.random.RandomState(0)
     Z = model.embedding_[random.randint(len(model.embedding_), size=n)]
     Z = Z + 0.3 * Z.std() * random.standard_normal(Z.shape)

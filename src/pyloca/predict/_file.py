@@ -80,22 +80,19 @@ def predictor_from_bytes(content: bytes, path: str, *, kind: str = MODEL) -> Pre
     versions = MODEL_VERSIONS if kind == MODEL else (PREDICTOR_VERSION,)
     header, arrays = unseal(content, kind, versions, path)
     try:
-        return Predictor(_facts(header, arrays))
+        return _predictor(header, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except Exception as error:  # the checksum matches, so the file was written by something else
         raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
 
 
-def _facts(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
-    """What a `Predictor` is made of, checked: sizes agree and numbers are finite."""
+def _predictor(header: dict[str, Any], arrays: Arrays) -> Predictor:
+    """Check that sizes agree and numbers are finite."""
     fitted = header["fitted"]
     dim, d, k = (int(fitted[name]) for name in ("n_features_in_", "n_components_", "intrinsic_dim_"))
     # first, as they refuse a size that the weights do not have
-    networks = {
-        "encoder": _network("encoder", header, arrays, dim, d),
-        "decoder": _network("decoder", header, arrays, d, dim),
-    }
+    encoder, decoder = _network("encoder", header, arrays, dim, d), _network("decoder", header, arrays, d, dim)
     scale = arrays.get("feature_scale", np.ones(dim))
     shift = arrays.get("feature_shift", np.zeros(dim))
     names, units = header.get("feature_names"), header.get("units")
@@ -106,30 +103,31 @@ def _facts(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         raise ValueError("the feature scale is not positive, or a shift is not finite")
     strays = [int(stray["burst"]) for stray in header["diagnostics"].get("strays", ())]
     training = np.delete(arrays["embedding"], [*arrays["validation_indices"].tolist(), *strays], axis=0)
-    usual = tuple(float(header["trust_scale"][name]) for name in ("round_trip", "gap"))
+    usual = float(header["trust_scale"]["round_trip"]), float(header["trust_scale"]["gap"])
     scores, sigma = arrays["trust_scores"], float(fitted["burst_std_"])
     if training.ndim != 2 or training.shape[1] != d or not len(training) or not np.isfinite(training).all():
         raise ValueError(f"the embedding has shape {training.shape}; expected finite numbers (n, {d})")
     if scores.ndim != 1 or np.isnan(scores).any() or not min(*usual, sigma) > 0:
         raise ValueError("the trust scale or σ is not made of positive numbers")
-    return {
-        "n_features": dim,
-        "n_components": d,
-        "intrinsic_dim": k,
-        "feature_names": None if names is None else tuple(str(name) for name in names),
-        "units": None if units is None else tuple(str(unit or "") for unit in units),
-        "feature_scale": scale.astype(np.float64),
-        "feature_shift": shift.astype(np.float64),
-        "burst_std": sigma,
+    return Predictor(
+        n_features=dim,
+        n_components=d,
+        intrinsic_dim=k,
+        feature_names=None if names is None else tuple(str(name) for name in names),
+        units=None if units is None else tuple(str(unit or "") for unit in units),
+        feature_scale=scale.astype(np.float64),
+        feature_shift=shift.astype(np.float64),
+        burst_std=sigma,
         # files of earlier versions do not say it
-        "burst_std_known": bool(header.get("burst_std_known", header.get("parameters", {}).get("burst_std"))),
-        "findings": tuple(str(finding["message"]) for finding in header["diagnostics"]["findings"]),
-        **networks,
-        "training": np.ascontiguousarray(training, dtype=np.float64),
-        "usual": usual,
-        "scores": scores.astype(np.float64),
-        "certificate": header.get("certificate"),
-    }
+        burst_std_known=bool(header.get("burst_std_known", header.get("parameters", {}).get("burst_std"))),
+        findings=tuple(str(finding["message"]) for finding in header["diagnostics"]["findings"]),
+        encoder=encoder,
+        decoder=decoder,
+        training=np.ascontiguousarray(training, dtype=np.float64),
+        usual=usual,
+        scores=scores.astype(np.float64),
+        certificate=header.get("certificate"),
+    )
 
 
 def _network(name: str, header: dict[str, Any], arrays: Arrays, n_in: int, n_out: int) -> Network:

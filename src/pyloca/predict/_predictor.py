@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ Array = NDArray[np.float64]
 PAIRS = 1 << 18  # distances at a time: memory does not grow with the number of points
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictor:
     """What a fitted model knows and computes of points. `load` makes it; it never changes, so threads may share it.
 
@@ -63,24 +66,27 @@ class Predictor:
     ((5, 2), (5, 2, 2), (5, 2), ())
     """
 
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self.n_features: int = facts["n_features"]
-        self.n_components: int = facts["n_components"]
-        self.intrinsic_dim: int = facts["intrinsic_dim"]
-        self.feature_names: tuple[str, ...] | None = facts["feature_names"]
-        self.units: tuple[str, ...] | None = facts["units"]
-        self.feature_scale: Array = facts["feature_scale"]
-        self.feature_shift: Array = facts["feature_shift"]
-        self.burst_std: float = facts["burst_std"]
-        self.burst_std_known: bool = facts["burst_std_known"]
-        self.findings: tuple[str, ...] = facts["findings"]
-        self.encoder: Network = facts["encoder"]
-        self.decoder: Network = facts["decoder"]
-        self.training: Array = facts["training"]
-        self.usual: tuple[float, float] = facts["usual"]
-        self.scores: Array = facts["scores"]
-        self.certificate: dict[str, Any] | None = facts["certificate"]
-        self.is_scaled = bool(np.any(self.feature_scale != 1))
+    n_features: int
+    n_components: int
+    intrinsic_dim: int
+    feature_names: tuple[str, ...] | None
+    units: tuple[str, ...] | None
+    feature_scale: Array
+    feature_shift: Array
+    burst_std: float
+    burst_std_known: bool
+    findings: tuple[str, ...]
+    encoder: Network
+    decoder: Network
+    training: Array
+    usual: tuple[float, float]
+    scores: Array
+    certificate: dict[str, Any] | None
+
+    @cached_property
+    def is_scaled(self) -> bool:
+        """Whether features are divided by a scale."""
+        return bool(np.any(self.feature_scale != 1))
 
     def encode(self, Y: ArrayLike) -> Array:
         """Compute the coordinates of points.
