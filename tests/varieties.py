@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from helpers import planar_bursts, short_fit, tiny_loca
+from helpers import latent_bursts, linear_map, short_fit, smooth_map, tiny_loca
 from pyloca import Bursts
 from pyloca.modelfile import model_to_bytes
 from pyloca.networks import ACTIVATIONS
@@ -15,12 +15,24 @@ KINDS = [*sorted(ACTIVATIONS), "paper", "affine", "units", "left_out", "many_fea
 
 
 @functools.cache
+def measured(kind):
+    """Bursts (60, 30, D) of a bent sheet: a flat one would make encoders linear."""
+    clouds = latent_bursts(60, 30, 2, 0.01, 0)[1]
+    bursts = smooth_map(2 * clouds.reshape(-1, 2)).reshape(60, 30, 3)
+    if kind == "units":
+        return bursts * [1e5, 1.0, 1e-3] + [1e6, 20.0, 0.0]
+    if kind == "left_out":
+        bursts = bursts @ linear_map(3, 4, 0)
+        bursts[:, :, 1] = 7.0  # a constant
+        return bursts * [1e3, 1.0, 1.0, 1e-3]
+    return bursts @ linear_map(3, 60, 0) if kind == "many_features" else bursts
+
+
+@functools.cache
 def fitted(kind):
     """A fitted LOCA, which no test may change."""
-    dim = {"left_out": 4, "many_features": 60}.get(kind, 3)
-    bursts = planar_bursts(50, 20, dim=dim)[1]
-    options = {"max_iter": 400, "tol": 0.25, "hidden_layers": (7, 5)}
-    data = bursts
+    options = {"max_iter": 400, "tol": 0.1, "hidden_layers": (7, 5)}
+    labels = {}
     if kind in ACTIVATIONS:
         options |= {"activation": kind}
     elif kind == "paper":
@@ -28,14 +40,12 @@ def fitted(kind):
     elif kind == "affine":
         options |= {"hidden_layers": ()}
     elif kind == "units":
-        names = {"feature_names": ("pressure", "t */ \n??/", "height"), "units": ("Pa", "°C", "")}
-        data = Bursts(bursts * [1e5, 1.0, 1e-3] + [1e6, 20.0, 0.0], **names)
+        labels = {"feature_names": ("pressure", "t */ \n??/", "height"), "units": ("Pa", "°C", "")}
     elif kind == "left_out":
-        bursts[:, :, 1] = 7.0  # a constant
-        data = Bursts(bursts * [1e3, 1.0, 1.0, 1e-3], feature_names=("a", "b", "c", "d"))
+        labels = {"feature_names": ("a", "b", "c", "d")}
     elif kind == "curved":
         options |= {"n_components": 3}
-    return short_fit(tiny_loca(**options), data)
+    return short_fit(tiny_loca(**options), Bursts(measured(kind), **labels))
 
 
 @functools.cache
@@ -54,9 +64,10 @@ def in_float64(kind):
 
 
 def points(kind, n=40):
-    """Measurements on the manifold and anywhere, in the units of the fit; and coordinates around the embedding."""
+    """Measurements like those of the fit and unlike them; and coordinates around the embedding."""
     model, random = in_float64(kind), np.random.RandomState(0)
+    rows = measured(kind).reshape(-1, model.n_features_in_)
+    Y = rows[random.randint(len(rows), size=n)]
+    Y = Y + random.choice([0.0, 0.01, 0.3], size=(n, 1)) * rows.std(axis=0) * random.standard_normal(Y.shape)
     Z = model.embedding_[random.randint(len(model.embedding_), size=n)]
-    Z = Z + 0.3 * Z.std() * random.standard_normal(Z.shape)
-    Y = model.decode(Z)
-    return Y + random.choice([0.0, 0.03, 0.3, 3.0], size=(n, 1)) * Y.std(axis=0) * random.standard_normal(Y.shape), Z
+    return Y, Z + 0.3 * Z.std() * random.standard_normal(Z.shape)

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import torch
 
 from helpers import HANG
 from pyloca import BurstError, ModelFileError
 from pyloca._sealed import MODEL, seal, unseal
 from pyloca.modelfile import model_to_bytes
+from pyloca.networks import ACTIVATIONS, MLP, apply_rows, jacobian_rows
 from pyloca.predict import Predictor, load, predictor_from_bytes
+from pyloca.predict._network import network_from_arrays
 from varieties import KINDS, fitted, in_float64, points, predictor
 
 TOL = 1e-12  # of the size of what is compared
@@ -47,13 +50,21 @@ def test_the_tests_are_about_every_kind_of_network():
     assert predictor("tanh").encoder.skip is not None and predictor("paper").encoder.skip is None
 
 
-@pytest.mark.parametrize("activation", ["softplus", "elu", "sigmoid", "leaky_relu", "tanh"])
-def test_far_points_bend_as_in_torch(activation):
-    """Softplus is the identity beyond 20, and exponentials must not overflow."""
-    ours, theirs = predictor(activation), in_float64(activation)
-    Y = 300 * points(activation)[0]
-    assert_same(ours.encode(Y), theirs.encode(Y))
-    assert_same(ours.encode_with_jacobian(Y)[1], theirs.encode_with_jacobian(Y)[1])
+@pytest.mark.parametrize("tail", [False, True, 4])
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_networks_bend_as_in_torch(activation, tail):
+    """Far beyond where softplus becomes the identity; exponentials must not overflow."""
+    torch.manual_seed(0)
+    module = MLP(3, (9, 8), 2, activation, skip=True, linear_tail=tail).double()
+    module.linear_layers()[0].weight.data *= 30
+    arrays = {name: value.numpy() for name, value in module.state_dict().items()}
+    facts = {"standardized": False, "sizes": [3, 9, 8, 2], "activation": activation, "skip": True, "linear_tail": tail}
+    network = network_from_arrays(facts, arrays, 3, 2)
+    Y = 30 * np.random.RandomState(0).standard_normal((50, 3))
+    assert np.abs(Y @ network.bent[0][0].T).max() > 1000
+    assert_same(network.apply(Y), apply_rows(module, Y, 2))
+    assert_same(network.jacobian(Y), jacobian_rows(module, Y, 2))
+    assert_same(network.jacobian(Y / 100), jacobian_rows(module, Y / 100, 2))
 
 
 def test_leading_axes_and_no_points():

@@ -2,13 +2,14 @@
 
 from pyloca.predict._file import PREDICTOR, PREDICTOR_VERSION, load, predictor_from_bytes
 from pyloca.predict._network import LEAK, SOFTPLUS_LINEAR, Network
-from pyloca.predict._predictor import Predictor
+from pyloca.predict._predictor import TIE, Predictor
 
 __all__ = [
     "LEAK",
     "PREDICTOR",
     "PREDICTOR_VERSION",
     "SOFTPLUS_LINEAR",
+    "TIE",
     "Network",
     "Predictor",
     "load",

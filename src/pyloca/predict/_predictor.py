@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._points import as_points, refuse_other_features
 from pyloca.predict._network import Network
 
-__all__ = ["Predictor"]
+__all__ = ["TIE", "Predictor"]
 
 Array = NDArray[np.float64]
 
+# Scores are equal to this part: the rank of a held-out point must not depend on the rounding of the last digit.
+TIE = 1e-9
 PAIRS = 1 << 18  # distances at a time: memory does not grow with the number of points
 
 
@@ -189,7 +191,7 @@ class Predictor:
         with np.errstate(over="ignore", invalid="ignore"):  # infinitely far is strange enough
             errors = np.sqrt(np.square(self.decoder.apply(embedded) - rows).sum(axis=1))
             strangeness = np.maximum(errors / self.usual[0], self._gaps(embedded) / self.usual[1])
-        at_least = len(self.scores) - np.searchsorted(self.scores, strangeness, side="left")
+        at_least = len(self.scores) - np.searchsorted(self.scores, (1 - TIE) * strangeness, side="left")
         return np.asarray((1 + at_least) / (1 + len(self.scores))).reshape(points.shape[:-1])
 
     def check_features(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> None:
