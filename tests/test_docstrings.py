@@ -14,6 +14,7 @@ PACKAGES = (
     "datasets",
     "diagnostics",
     "estimator",
+    "export",
     "findings",
     "geometry",
     "inspection",

@@ -11,7 +11,7 @@ from pyloca.modelfile import model_to_bytes
 from pyloca.networks import ACTIVATIONS
 from pyloca.predict import predictor_from_bytes
 
-KINDS = [*sorted(ACTIVATIONS), "paper", "affine", "units", "left_out", "many_features", "curved"]
+KINDS = [*sorted(ACTIVATIONS), "paper", "affine", "units", "left_out", "many_features", "curved", "line"]
 
 
 @functools.cache
@@ -19,6 +19,9 @@ def measured(kind):
     """Bursts (60, 30, D) of a bent sheet: a flat one would make encoders linear."""
     clouds = latent_bursts(60, 30, 2, 0.01, 0)[1]
     bursts = smooth_map(2 * clouds.reshape(-1, 2)).reshape(60, 30, 3)
+    if kind == "line":
+        clouds = latent_bursts(60, 30, 1, 0.01, 0)[1]
+        return np.concatenate([clouds, 0.3 * np.sin(3 * clouds)], axis=2)
     if kind == "units":
         return bursts * [1e5, 1.0, 1e-3] + [1e6, 20.0, 0.0]
     if kind == "left_out":
@@ -43,8 +46,8 @@ def fitted(kind):
         labels = {"feature_names": ("pressure", "t */ \n??/", "height"), "units": ("Pa", "°C", "")}
     elif kind == "left_out":
         labels = {"feature_names": ("a", "b", "c", "d")}
-    elif kind == "curved":
-        options |= {"n_components": 3}
+    elif kind in ("curved", "line"):
+        options |= {"n_components": 3 if kind == "curved" else 1}
     return short_fit(tiny_loca(**options), Bursts(measured(kind), **labels))
 
 

@@ -95,6 +95,10 @@ def test_it_knows_what_the_estimator_knows():
     np.testing.assert_array_equal(ours.feature_scale, model.feature_scale_)
     assert ours.findings == tuple(model.diagnostics_.warnings)
     assert "3 features → 2 coordinates" in repr(ours)
+    told = str(ours)
+    assert "pressure (Pa)" in told and "k = 2" in told and "0.01 (known)" in told
+    assert "no fault found" in told or "WARNING" in told
+    assert "and 52 more" in " ".join(str(predictor("many_features")).split())
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

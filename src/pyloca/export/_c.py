@@ -151,7 +151,10 @@ class _Header:
 
     def stack(self) -> int:
         """Count the numbers that functions hold on the stack, at most."""
-        hidden = {net: [len(bias) for _, bias in getattr(self.model, net).layers[:-1]] or [0] for net in ("encoder", "decoder")}
+        hidden = {
+            net: [len(bias) for _, bias in getattr(self.model, net).layers[:-1]] or [0]
+            for net in ("encoder", "decoder")
+        }
         jacobian = sum(hidden["encoder"]) + 6 * max(hidden["encoder"])
         return 2 * self.model.n_features + self.model.n_components + max(jacobian, 2 * max(hidden["decoder"]))
 
@@ -239,8 +242,7 @@ class _Header:
             source = out
         if net.skip is not None:
             lines.append(
-                f"for (j = 0; j < {p.upper()}_FEATURES; j++) row[j] += "
-                f"{p}_encoder_skip_[i * {p.upper()}_FEATURES + j];"
+                f"for (j = 0; j < {p.upper()}_FEATURES; j++) row[j] += {p}_encoder_skip_[i * {p.upper()}_FEATURES + j];"
             )
         return _indented(lines, 4)
 
@@ -260,8 +262,8 @@ def _about(predictor: Predictor, header: _Header, certificate: Certificate | Non
         "",
         f"  {p}_encode, {p}_encode_with_jacobian, {p}_encode_with_trust, {p}_decode; numbers are {p}_real.",
         "  Functions keep nothing between calls and allocate nothing: threads and interrupts may share them.",
-        f"  Constants take {header.constants * size:,} bytes, those of functions that are not called nothing; the stack "
-        f"at most about {header.stack() * size:,}.",
+        f"  Constants take {header.constants * size:,} bytes, those of functions that are not called nothing; the "
+        f"stack at most about {header.stack() * size:,}.",
         "  Do not compile with -ffast-math: NaN would not be found.",
         "",
         f"{facts['features']} features, in this order:",

@@ -46,6 +46,8 @@ class Certificate:
         What it was compared with.
     run_by : str
         What ran it; "" if nothing here could, and then there are no differences.
+    reason : str
+        Why nothing could.
     training : str
         What the points of the training are.
     points : tuple of int
@@ -59,6 +61,7 @@ class Certificate:
     dtype: str
     reference: str
     run_by: str
+    reason: str
     training: str
     points: tuple[int, int]
     differences: dict[str, tuple[float, float]]
@@ -85,7 +88,7 @@ class Certificate:
         list of str
         """
         if not self.run_by:
-            return [f"parity of {self.target} ({self.dtype}): not measured, as nothing here can run it."]
+            return [f"parity of {self.target} ({self.dtype}): not measured, {self.reason}."]
         shown = [f"{name} {a:.1e} and {b:.1e}" for name, (a, b) in self.differences.items()]
         return [
             f"parity of {self.target} ({self.dtype}, run by {self.run_by}) with {self.reference}: largest differences "
@@ -95,15 +98,15 @@ class Certificate:
         ]
 
 
-def certify(model: LOCA, runner: Runner | None, target: str, dtype: str, data: Data | None = None) -> Certificate:
+def certify(model: LOCA, runner: Runner | str, target: str, dtype: str, data: Data | None = None) -> Certificate:
     """Run an export beside PyTorch.
 
     Parameters
     ----------
     model : LOCA
         Fitted.
-    runner : Runner or None
-        The export; None if nothing here can run it.
+    runner : Runner or str
+        The export; or why nothing here can run it.
     target, dtype : str
         What it is.
     data : bursts in any form, optional
@@ -117,8 +120,8 @@ def certify(model: LOCA, runner: Runner | None, target: str, dtype: str, data: D
     random = np.random.RandomState(0)
     reference = _in_float64(model)
     version = f"torch {torch.__version__} in float64"
-    if runner is None:
-        return Certificate(target, dtype, version, "", training, (len(Y), 0), {})
+    if isinstance(runner, str):
+        return Certificate(target, dtype, version, "", runner, training, (0, 0), {})
     found: dict[str, list[float]] = {}
     sizes: dict[str, Array] = {}
     for points, places in ((Y, Z), (_around(Y, random), _around(Z, random))):
@@ -140,7 +143,7 @@ def certify(model: LOCA, runner: Runner | None, target: str, dtype: str, data: D
                 difference = (np.abs(got - expected) / np.where(size > 0, size, 1.0)).max()
             found.setdefault(name, []).append(float(difference))
     pairs = {name: (pair[0], pair[1]) for name, pair in found.items()}
-    return Certificate(target, dtype, version, runner.name, training, (len(Y), len(Y)), pairs)
+    return Certificate(target, dtype, version, runner.name, "", training, (len(Y), len(Y)), pairs)
 
 
 def _training(model: LOCA, data: Data | None) -> tuple[Array, Array, str]:

@@ -43,7 +43,7 @@ class CompiledHeader:
 
     Raises
     ------
-    RuntimeError
+    OSError
         If it does not compile without a warning.
     """
 
@@ -59,7 +59,7 @@ class CompiledHeader:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
             self._folder.cleanup()
-            raise RuntimeError(f"{compiler} does not compile the exported header: {done.stderr[:1000]}")
+            raise OSError(f"it says: {' '.join(done.stderr.split())[:300]}")
         version = subprocess.run([compiler, "--version"], capture_output=True, text=True, errors="replace", check=False)
         self.name = (version.stdout.splitlines() or [Path(compiler).name])[0]
 

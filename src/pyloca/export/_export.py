@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +25,7 @@ from pyloca.modelfile import model_to_bytes
 from pyloca.predict import PREDICTOR, Predictor, predictor_from_bytes
 from pyloca.thresholds import COARSE_TRUST
 
-__all__ = ["SUFFIXES", "export", "files_of", "kind_of"]
+__all__ = ["SUFFIXES", "export", "files_of"]
 
 SUFFIXES = {"onnx": ".onnx", "numpy": ".safetensors", "c": ".h"}
 ONNX_PARTS = ("encoder", "decoder", "trust")
@@ -92,7 +93,7 @@ def export(
     True
     """
     target = Path(path)
-    to = kind_of(target, to)
+    to = _kind(target, to)
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {dtype!r}.")
     if to == "onnx" and find_spec("onnx") is None:
@@ -117,14 +118,31 @@ def export(
 
 
 def files_of(path: Path, to: str) -> dict[str, Path]:
-    """Return the files that an export writes, by part."""
+    """List the files that an export writes.
+
+    Parameters
+    ----------
+    path : Path
+        As for `export`.
+    to : {"onnx", "numpy", "c"}
+
+    Returns
+    -------
+    dict of str to Path
+        By part: "encoder", "decoder" and "trust" for ONNX, one for others.
+
+    Examples
+    --------
+    >>> [str(file) for file in files_of(Path("wifi.onnx"), "onnx").values()]
+    ['wifi.onnx', 'wifi.decoder.onnx', 'wifi.trust.onnx']
+    """
     if to != "onnx":
         return {to: path}
     return {part: path if part == "encoder" else path.with_suffix(f".{part}.onnx") for part in ONNX_PARTS}
 
 
-def kind_of(path: Path, to: str | None) -> str:
-    """Return what to export to; refuse a file name that says something else."""
+def _kind(path: Path, to: str | None) -> str:
+    """Find what to export to; refuse a file name that says something else."""
     if to is None:
         to = next((kind for kind, suffix in SUFFIXES.items() if path.suffix.lower() == suffix), None)
     if to not in SUFFIXES:
@@ -158,9 +176,12 @@ def _write_c(predictor: Predictor, _: bytes, path: Path, dtype: str, certify: Ce
     prefix = c_prefix(path.stem)
     text, compiler = to_c(predictor, prefix, dtype), find_compiler()
     if compiler is None:
-        certificate = certify(None)
+        certificate = certify("as there is no C compiler here")
     else:
-        with CompiledHeader(text, predictor, prefix, dtype, compiler) as program:
-            certificate = certify(program)
+        try:
+            with CompiledHeader(text, predictor, prefix, dtype, compiler) as program:
+                certificate = certify(program)
+        except (OSError, subprocess.SubprocessError) as error:  # no math.h, or a folder where nothing may run
+            certificate = certify(f"as {compiler} could not compile or run it ({error})")
     write_atomically(path, to_c(predictor, prefix, dtype, certificate).encode())
     return certificate

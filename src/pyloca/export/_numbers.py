@@ -20,9 +20,11 @@ def as_dtype(values: NDArray[Any] | float, dtype: str, what: str) -> NDArray[Any
     given = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore"):
         out = given.astype(dtype)
-    if np.any(np.isinf(out) & np.isfinite(given)) or ("scale" in what and np.any((out == 0) & (given != 0))):
-        worst = given.flat[np.argmax(np.abs(np.log(np.abs(given[(given != 0) & np.isfinite(given)]))))]
-        raise ValueError(f"{what} has the number {worst:.3g}, which {dtype} cannot hold; export float64.")
+    lost = np.isinf(out) & np.isfinite(given)
+    if "scale" in what:
+        lost |= (out == 0) & (given != 0)
+    if lost.any():
+        raise ValueError(f"{what} has the number {given[lost].flat[0]:.3g}, which {dtype} cannot hold; export float64.")
     return out
 
 

@@ -44,7 +44,9 @@ def to_numpy(content: bytes, training: Array, dtype: str, certificate: Certifica
     """
     header, arrays = unseal(content, MODEL, MODEL_VERSIONS, "memory")
     kept: dict[str, NDArray[Any]] = {
-        name: as_dtype(array, dtype, name) for name, array in arrays.items() if name.startswith(("encoder.", "decoder."))
+        name: as_dtype(array, dtype, name)
+        for name, array in arrays.items()
+        if name.startswith(("encoder.", "decoder."))
     }
     kept |= {name: arrays[name] for name in ("feature_scale", "feature_shift", "trust_scores") if name in arrays}
     kept |= {

@@ -103,14 +103,14 @@ class _Graph:
 
     def build(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
         """Return the graph; an end of width 0 has one number per point."""
-        ends = [
-            [
+
+        def values(side: Mapping[str, int]) -> list[Any]:
+            return [
                 helper.make_tensor_value_info(end, self.kind, ["points", width] if width else ["points"])
                 for end, width in side.items()
             ]
-            for side in (inputs, outputs)
-        ]
-        return helper.make_graph(self._nodes, name, *ends, initializer=self._constants)
+
+        return helper.make_graph(self._nodes, name, values(inputs), values(outputs), initializer=self._constants)
 
     def _keep(self, array: NDArray[Any], what: str) -> str:
         name = f"{what.replace(' ', '_')}_{len(self._constants)}"

@@ -14,7 +14,6 @@ Array = NDArray[np.float64]
 
 LEAK = 0.01  # slope of leaky ReLU below zero, as in PyTorch
 SOFTPLUS_LINEAR = 20.0  # PyTorch's softplus is the identity beyond this
-BLOCK = 1 << 20  # numbers per temporary array: memory does not grow with the number of points
 
 
 class Activation(NamedTuple):
@@ -97,12 +96,15 @@ class Network(NamedTuple):
         -------
         (n, n_out) array
         """
-        if len(points) * self.widest <= BLOCK:
-            return self._value(points)
-        out = np.empty((len(points), self.n_out))
-        for rows in _blocks(len(points), self.widest):
-            out[rows] = self._value(points[rows])
-        return out
+        h = x = (points - self.in_shift) / self.in_scale
+        phi = ACTIVATIONS[self.activation].value
+        for weight, bias in self.bent:
+            h = phi(h @ weight.T + bias)
+        for weight, bias in self.flat:
+            h = h @ weight.T + bias
+        if self.skip is not None:
+            h = h + x @ self.skip.T
+        return np.asarray(self.out_shift + self.out_scale * h)
 
     def jacobian(self, points: Array) -> Array:
         """Compute the derivative at rows.
@@ -115,23 +117,6 @@ class Network(NamedTuple):
         -------
         (n, n_out, n_in) array
         """
-        out = np.empty((len(points), self.n_out, self.n_in))
-        for rows in _blocks(len(points), self.n_out * self.widest):
-            out[rows] = self._slope(points[rows])
-        return out
-
-    def _value(self, points: Array) -> Array:
-        h = x = (points - self.in_shift) / self.in_scale
-        phi = ACTIVATIONS[self.activation].value
-        for weight, bias in self.bent:
-            h = phi(h @ weight.T + bias)
-        for weight, bias in self.flat:
-            h = h @ weight.T + bias
-        if self.skip is not None:
-            h = h + x @ self.skip.T
-        return np.asarray(self.out_shift + self.out_scale * h)
-
-    def _slope(self, points: Array) -> Array:
         h = (points - self.in_shift) / self.in_scale
         phi = ACTIVATIONS[self.activation]
         slopes = []
@@ -146,11 +131,6 @@ class Network(NamedTuple):
         if self.skip is not None:
             back = back + self.skip
         return np.asarray(back * np.reshape(self.out_scale, (-1, 1)) / self.in_scale)
-
-
-def _blocks(n: int, width: int) -> list[slice]:
-    rows = max(1, BLOCK // max(width, 1))
-    return [slice(start, start + rows) for start in range(0, n, rows)]
 
 
 def network_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_in: int, n_out: int) -> Network:

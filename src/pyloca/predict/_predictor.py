@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._html import text_card
 from pyloca._points import as_points, refuse_other_features
 from pyloca.predict._network import Network
 
@@ -19,7 +20,8 @@ Array = NDArray[np.float64]
 
 # Scores are equal to this part: the rank of a held-out point must not depend on the rounding of the last digit.
 TIE = 1e-9
-PAIRS = 1 << 18  # distances at a time: memory does not grow with the number of points
+SHOWN = 8  # sensors that are listed
+BLOCK = 1 << 18  # numbers per temporary array: memory does not grow with the number of points
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,9 +111,8 @@ class Predictor:
             If the last axis does not have D features, a column has another name, or a value is not finite or so large
             that its coordinates are not.
         """
-        points = self._points(Y)
-        rows = points.reshape(-1, self.n_features)
-        return self._embed(rows).reshape(*points.shape[:-1], self.n_components)
+        lead, rows = self._rows(Y)
+        return self._embed(rows).reshape(*lead, self.n_components)
 
     def encode_with_jacobian(self, Y: ArrayLike) -> tuple[Array, Array]:
         """Compute the coordinates of points and their derivatives, as the propagation of errors needs them.
@@ -131,12 +132,13 @@ class Predictor:
         ValueError
             As for `encode`.
         """
-        points = self._points(Y)
-        rows = points.reshape(-1, self.n_features)
-        values, slopes = self._embed(rows), self.encoder.jacobian(rows)
-        if self.is_scaled:
-            slopes /= self.feature_scale
-        lead = points.shape[:-1]
+        lead, rows = self._rows(Y)
+
+        def slope(part: slice) -> Array:
+            found = self.encoder.jacobian(self._scaled(rows[part]))
+            return found / self.feature_scale if self.is_scaled else found
+
+        values, slopes = self._embed(rows), _in_blocks(len(rows), self.n_components * self.encoder.widest, slope)
         return values.reshape(*lead, self.n_components), slopes.reshape(*lead, self.n_components, self.n_features)
 
     def decode(self, Z: ArrayLike) -> Array:
@@ -159,11 +161,14 @@ class Predictor:
         """
         points = as_points(Z, self.n_components, "Z", [f"z{i}" for i in range(self.n_components)])
         rows = points.reshape(-1, self.n_components)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below, by their number
-            values = self.decoder.apply(rows)
-            if self.is_scaled:
-                left_out = np.isinf(self.feature_scale)
-                values = np.where(left_out, self.feature_shift, values * np.where(left_out, 1.0, self.feature_scale))
+        left_out = np.isinf(self.feature_scale)
+        used = np.where(left_out, 0.0, self.feature_scale)
+
+        def decoded(part: slice) -> Array:
+            values = self.decoder.apply(rows[part])
+            return values * used + self.feature_shift if self.is_scaled else values
+
+        values = _in_blocks(len(rows), self.decoder.widest, decoded)
         return _finite(values, "Z").reshape(*points.shape[:-1], self.n_features)
 
     def trust(self, Y: ArrayLike) -> Array:
@@ -185,14 +190,19 @@ class Predictor:
         ValueError
             As for `encode`.
         """
-        points = self._points(Y)
-        rows = points.reshape(-1, self.n_features)
+        lead, rows = self._rows(Y)
         embedded = self._embed(rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinitely far is strange enough
-            errors = np.sqrt(np.square(self.decoder.apply(embedded) - rows).sum(axis=1))
-            strangeness = np.maximum(errors / self.usual[0], self._gaps(embedded) / self.usual[1])
-        at_least = len(self.scores) - np.searchsorted(self.scores, (1 - TIE) * strangeness, side="left")
-        return np.asarray((1 + at_least) / (1 + len(self.scores))).reshape(points.shape[:-1])
+
+        def strangeness(part: slice) -> Array:
+            errors = np.sqrt(np.square(self.decoder.apply(embedded[part]) - self._scaled(rows[part])).sum(axis=1))
+            squares = np.zeros((len(errors), len(self.training)))
+            for axis in range(self.n_components):
+                squares += np.square(embedded[part, axis, None] - self.training[:, axis])
+            return np.maximum(errors / self.usual[0], np.sqrt(squares.min(axis=1)) / self.usual[1])
+
+        scores = _in_blocks(len(rows), max(self.decoder.widest, len(self.training)), strangeness)
+        at_least = len(self.scores) - np.searchsorted(self.scores, (1 - TIE) * scores, side="left")
+        return np.asarray((1 + at_least) / (1 + len(self.scores))).reshape(lead)
 
     def check_features(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> None:
         """Refuse measurements of other sensors, in another order or in other units: once, before a service starts.
@@ -213,34 +223,47 @@ class Predictor:
         refuse_other_features(self.feature_names, self.units, names, units)
 
     def __repr__(self) -> str:
-        n = len(self.findings)
-        said = f"{n} warning{'s' if n > 1 else ''}" if n else "no fault found"
-        scale = "" if self.burst_std_known else ", up to one factor"
-        return (
-            f"<pyloca Predictor: {self.n_features} features → {self.n_components} coordinates, "
-            f"σ = {self.burst_std:.4g}{scale}; {said}>"
-        )
+        return f"<Predictor: {self.n_features} features → {self.n_components} coordinates>"
 
-    def _points(self, Y: ArrayLike) -> Array:
-        """Points in units of the feature scale."""
+    def __str__(self) -> str:
+        names = self.feature_names or [f"feature {i}" for i in range(self.n_features)]
+        units = self.units or ("",) * self.n_features
+        sensors = [f"{name} ({unit})" if unit else name for name, unit in zip(names, units, strict=True)]
+        known = "known" if self.burst_std_known else "estimated: coordinates are right up to one factor"
+        facts = [
+            ("features", ", ".join(sensors[:SHOWN]) + f" and {self.n_features - SHOWN} more" * (len(sensors) > SHOWN)),
+            ("dimensions", f"k = {self.intrinsic_dim} directions per burst, d = {self.n_components} coordinates"),
+            ("σ", f"{self.burst_std:.4g} ({known})"),
+            ("training", f"{len(self.training)} bursts"),
+            *([("WARNING", finding) for finding in self.findings] or [("verdict", "no fault found")]),
+        ]
+        return text_card(facts)
+
+    def _rows(self, Y: ArrayLike) -> tuple[tuple[int, ...], Array]:
+        """Return leading axes, and points as rows."""
         points = as_points(Y, self.n_features, "Y", self.feature_names)
-        return points / self.feature_scale if self.is_scaled else points
+        return points.shape[:-1], points.reshape(-1, self.n_features)
+
+    def _scaled(self, rows: Array) -> Array:
+        return rows / self.feature_scale if self.is_scaled else rows
 
     def _embed(self, rows: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by their number
-            return _finite(self.encoder.apply(rows), "Y")
+        values = _in_blocks(len(rows), self.encoder.widest, lambda part: self.encoder.apply(self._scaled(rows[part])))
+        return _finite(values, "Y")
 
-    def _gaps(self, embedded: Array) -> Array:
-        """Distances to the nearest training burst, (n,)."""
-        out = np.empty(len(embedded))
-        rows = max(1, PAIRS // max(len(self.training), 1))
-        for start in range(0, len(embedded), rows):
-            part = embedded[start : start + rows]
-            squares = np.zeros((len(part), len(self.training)))
-            for axis in range(self.n_components):
-                squares += np.square(part[:, axis, None] - self.training[:, axis])
-            out[start : start + rows] = np.sqrt(squares.min(axis=1))
-        return out
+
+def _in_blocks(n: int, width: int, function: Callable[[slice], Array]) -> Array:
+    """Compute rows block by block, `width` numbers per row at a time; overflows are refused, or strange, later."""
+    step = max(1, BLOCK // width)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = function(slice(0, step))
+        if n <= step:
+            return first
+        out = np.empty((n, *first.shape[1:]))
+        out[:step] = first
+        for start in range(step, n, step):
+            out[start : start + step] = function(slice(start, start + step))
+    return out
 
 
 def _finite(values: Array, name: str) -> Array:
