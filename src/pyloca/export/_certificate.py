@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyloca.estimator import LOCA, Data, in_own_units, read_like, training_embedding
 
-__all__ = ["Certificate", "Runner", "certify"]
+__all__ = ["Certificate", "Runner", "certify", "training_points"]
 
 Array = NDArray[np.float64]
 
@@ -116,14 +116,13 @@ def certify(model: LOCA, runner: Runner | str, target: str, dtype: str, data: Da
     -------
     Certificate
     """
-    Y, Z, training = _training(model, data)
+    Y, Z, training = training_points(model, data)
     random = np.random.RandomState(0)
     reference = _in_float64(model)
     version = f"torch {torch.__version__} in float64"
     if isinstance(runner, str):
         return Certificate(target, dtype, version, "", runner, training, (0, 0), {})
     found: dict[str, list[float]] = {}
-    sizes: dict[str, Array] = {}
     for points, places in ((Y, Z), (_around(Y, random), _around(Z, random))):
         _, trust = reference.transform(points, return_trust=True)
         values, slopes = reference.encode_with_jacobian(points)
@@ -139,15 +138,15 @@ def certify(model: LOCA, runner: Runner | str, target: str, dtype: str, data: Da
                 difference = np.abs(got - expected).max()
             else:
                 # of each sensor or coordinate: units may differ by orders of magnitude
-                size = sizes.setdefault(name, np.abs(expected).reshape(-1, expected.shape[-1]).max(axis=0))
+                size = np.abs(expected).reshape(-1, expected.shape[-1]).max(axis=0)
                 difference = (np.abs(got - expected) / np.where(size > 0, size, 1.0)).max()
             found.setdefault(name, []).append(float(difference))
     pairs = {name: (pair[0], pair[1]) for name, pair in found.items()}
     return Certificate(target, dtype, version, runner.name, "", training, (len(Y), len(Y)), pairs)
 
 
-def _training(model: LOCA, data: Data | None) -> tuple[Array, Array, str]:
-    """Measurements and coordinates of up to `POINTS` training bursts, and what they are."""
+def training_points(model: LOCA, data: Data | None) -> tuple[Array, Array, str]:
+    """Return measurements and coordinates of up to `POINTS` training bursts, and what they are."""
     if data is None:
         places = training_embedding(model)
         Z = places[_some(len(places))]
