@@ -338,9 +338,9 @@ def export_tables() -> str:
     lines = [
         "`python -m benchmarks export`, worst of seeds "
         + f"{', '.join(map(str, next(iter(ran.values()))['seed_list']))}. Differences from PyTorch, of coordinates and "
-        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians are told apart, the worst of "
-        "NumPy, gcc and clang beside the error that PyTorch's own Jacobian has against one in extended precision: at a "
-        "fold of the encoder, no computation in float64 is nearer to it than that.",
+        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians are told apart: the worst "
+        "of NumPy, gcc and clang, beside the error that PyTorch's own Jacobian has against one in extended precision. "
+        "Near a fold of the encoder, no computation in float64 is nearer to it than that.",
         "",
         "| data | ONNX | NumPy | C, gcc | C, clang | Jacobians | PyTorch's own error "
         "| float32: ONNX | NumPy | C | trust in C | header, kB |",

@@ -152,6 +152,21 @@ def test_own_modules_are_refused_in_words():
         predictor_from_bytes(content, "here")
 
 
+def test_files_of_earlier_versions_load():
+    """Version 2 knew no names, ids, units and feature scale."""
+
+    def earlier(header, arrays):
+        header["version"] = 2
+        for name in ("feature_names", "units", "table", "burst_std_known", "rescaling", "spike_rule"):
+            del header[name]
+        for name in ("burst_ids", "feature_scale", "set_aside"):
+            del arrays[name]
+
+    ours, Y = predictor_from_bytes(edited(earlier), "earlier"), points("tanh")[0]
+    np.testing.assert_array_equal(ours.encode(Y), predictor("tanh").encode(Y))
+    assert ours.burst_std_known and ours.feature_names is None
+
+
 def edited(change):
     """A model file with a valid checksum, forged."""
     header, arrays = unseal(model_to_bytes(fitted("tanh")), MODEL, (3,), "memory")
@@ -205,6 +220,26 @@ def test_threads_share_it():
         for Z, trust in pool.map(lambda _: (ours.encode(Y), ours.trust(Y)), range(200)):
             np.testing.assert_array_equal(Z, expected[0])
             np.testing.assert_array_equal(trust, expected[1])
+
+
+def test_processes_share_it(tmp_path):
+    """Forked after its first use, or started anew: in a service without PyTorch."""
+    path = fitted("tanh").save(tmp_path / "model.safetensors")
+    script = f"""
+        import multiprocessing
+        from pyloca.predict import load
+
+        if __name__ == "__main__":
+            model = load({str(path)!r})
+            Z = model.encode(Y := model.decode(model.training))
+            for method in ("fork", "spawn"):
+                with multiprocessing.get_context(method).Pool(2) as pool:
+                    print(method, all((found == Z).all() for found in pool.map(model.encode, [Y] * 4)))
+    """
+    (tmp_path / "service.py").write_text(textwrap.dedent(script), encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "service.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
+    assert done.stdout.split() == ["fork", "True", "spawn", "True"], done.stderr
 
 
 def test_nothing_but_numpy_and_safetensors_is_imported(tmp_path):

@@ -18,7 +18,7 @@ static inline void @{p}_affine_(int rows, int columns, const @{p}_real *weight, 
   int i, j;
   for (i = 0; i < rows; i++) {
     @{p}_real sum = 0;
-    for (j = 0; j < columns; j++) sum += weight[i * columns + j] * x[j];
+    for (j = 0; j < columns; j++) sum += *weight++ * x[j];
     out[i] = bias[i] + sum;
   }
 }
@@ -28,7 +28,7 @@ static inline void @{p}_linear_(int rows, int columns, const @{p}_real *weight, 
   int i, j;
   for (i = 0; i < rows; i++) {
     @{p}_real sum = 0;
-    for (j = 0; j < columns; j++) sum += weight[i * columns + j] * x[j];
+    for (j = 0; j < columns; j++) sum += *weight++ * x[j];
     out[i] += sum;
   }
 }
@@ -38,7 +38,7 @@ static inline void @{p}_back_(int rows, int columns, const @{p}_real *weight, co
   int i, j;
   for (j = 0; j < columns; j++) out[j] = 0;
   for (i = 0; i < rows; i++)
-    for (j = 0; j < columns; j++) out[j] += g[i] * weight[i * columns + j];
+    for (j = 0; j < columns; j++) out[j] += g[i] * *weight++;
 }
 
 @activations
@@ -90,7 +90,9 @@ static inline void @{p}_encode_with_jacobian(const @{p}_real *y, @{p}_real *z, @
 static inline @{p}_real @{p}_encode_with_trust(const @{p}_real *y, @{p}_real *z) {
   @{p}_real scaled[@{P}_FEATURES], x[@{P}_FEATURES];
   @{p}_real error = 0, gap = (@{p}_real)HUGE_VAL, strangeness;
-  int i, j, low = 0, high = @{n_scores};
+  const @{p}_real *place = @{p}_training_;
+  int j, low = 0, high = @{n_scores};
+  long i;
   @{p}_standardize_(y, scaled, x);
   @{p}_encode_(x, z);
   @{p}_decode_(z, x);
@@ -98,7 +100,7 @@ static inline @{p}_real @{p}_encode_with_trust(const @{p}_real *y, @{p}_real *z)
   for (i = 0; i < @{n_training}; i++) {
     @{p}_real square = 0;
     for (j = 0; j < @{P}_COORDINATES; j++) {
-      const @{p}_real step = z[j] - @{p}_training_[i * @{P}_COORDINATES + j];
+      const @{p}_real step = z[j] - *place++;
       square += step * step;
     }
     if (square < gap) gap = square;
