@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import tempfile
 import time
@@ -32,7 +33,7 @@ COMPILERS = ("gcc", "clang")
 KINDS = ("onnx", "numpy", *COMPILERS)
 APART = ("jacobian", "trust")  # which are told apart
 SEEDS = (0, 1, 2)
-MICROSECONDS, CALLS = 200.0, 1000
+MICROSECONDS, CALLS, C_CALLS = 200.0, 1000, 20_000
 IMPORT, IMPORTS = 3.0, 15
 MEGABYTES, MANY = 150.0, 10_000_000
 
@@ -131,6 +132,22 @@ def _one_point(task: str, seed: int) -> dict[str, Any]:
     return {"value": 1e6 * (time.process_time() - start) / CALLS}
 
 
+def _one_point_in_c(task: str, seed: int) -> dict[str, Any]:
+    """The same in C with gcc -O2, in both precisions; the program's reading and writing is in it."""
+    model, bursts = _fit(_named("wifi"), seed)
+    predictor = predictor_from_bytes(model_to_bytes(model), "memory")
+    points = np.resize(bursts[0][0], (C_CALLS, predictor.n_features))
+    facts = {}
+    for dtype in ("float64", "float32"):
+        with CompiledHeader(to_c(predictor, "model", dtype), predictor, "model", dtype, "gcc") as program:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            getattr(program, task)(points)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        facts[dtype] = 1e6 * seconds / C_CALLS
+    return {"value": facts["float64"]} | facts
+
+
 def _import(_seed: int) -> dict[str, Any]:
     """Processor time of the import over that of NumPy; turn by turn, the first turn fills caches."""
     names = ("numpy", "pyloca.predict")
@@ -170,6 +187,10 @@ ROWS: tuple[Row, ...] = (
     *(
         Row(f"one point, {task}", MICROSECONDS, "processor µs", partial(_one_point, task), 1.0, (0,))
         for task in ("encode", "decode", "encode_with_jacobian", "trust")
+    ),
+    *(
+        Row(f"one point in C, {task}", MICROSECONDS, "processor µs", partial(_one_point_in_c, task), 1.0, (0,))
+        for task in ("encode", "jacobian", "trust")
     ),
     Row("import pyloca.predict", IMPORT, "× import numpy", _import, 1.0, (0,)),
     Row("10⁷ points, encode", MEGABYTES, "MB beside input and output", _memory, 1.0, (0,)),

@@ -354,7 +354,11 @@ def export_tables() -> str:
         cells = [number(max(run[key] for run in row["runs"])) for key in keys]
         size = max(run["header, kB, float64"] for run in row["runs"])
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {size:.0f} |")
-    lines += ["", "| serving with `pyloca.predict` | measured | bar |", "|---|---|---|"]
+    lines += [
+        "",
+        "| serving (one point of `wifi`: `pyloca.predict`, or C in float64) | measured | bar |",
+        "|---|---|---|",
+    ]
     for name, row in rows.items():
         if name not in ran:
             lines.append(f"| {name} | {row['worst']:.3g} {row['what']} | {row['bar']:g} |")

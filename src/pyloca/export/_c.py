@@ -161,7 +161,7 @@ class _Header:
     def literal(self, value: Any) -> str:
         """Write a number such that it is read back exactly."""
         if np.isinf(value):
-            return "INFINITY"
+            return "INFINITY" if self.f else "HUGE_VAL"
         return str(np.float32(value)) + "f" if self.f else repr(float(value))
 
     def array(self, name: str, values: NDArray[Any]) -> str:
