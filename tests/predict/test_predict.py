@@ -1,8 +1,10 @@
 """A model file in NumPy: the same numbers as the estimator, and nothing else is imported."""
 
+import copy
 import subprocess
 import sys
 import textwrap
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +14,7 @@ import safetensors.numpy
 import torch
 
 from helpers import HANG
-from pyloca import BurstError, ModelFileError
+from pyloca import BurstError, ModelFileError, TrustWarning
 from pyloca._sealed import MODEL, seal, unseal
 from pyloca.modelfile import model_to_bytes
 from pyloca.networks import ACTIVATIONS, MLP, apply_rows, jacobian_rows
@@ -39,6 +41,20 @@ def test_it_computes_what_the_estimator_does(kind):
     trust = theirs.transform(pd.DataFrame(Y, columns=ours.feature_names), return_trust=True)[1]
     np.testing.assert_array_equal(ours.trust(Y), trust)
     assert len(np.unique(trust)) > 2  # the points are not all alike
+
+
+@pytest.mark.parametrize("kind", ["tanh", "units"])
+def test_a_rescaled_model_is_read_as_it_is(kind):
+    theirs = copy.deepcopy(fitted(kind))
+    apart = np.linalg.norm(theirs.embedding_[0] - theirs.embedding_[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)  # σ was known, and was right
+        theirs.rescale([[0, 1]], [3 * apart])
+    ours, (Y, Z) = predictor_from_bytes(model_to_bytes(theirs), "memory"), points(kind)
+    assert_same(ours.encode(Y), 3 * predictor(kind).encode(Y))
+    assert_same(ours.decode(3 * Z), predictor(kind).decode(Z))
+    np.testing.assert_array_equal(ours.trust(Y), predictor(kind).trust(Y))
+    assert ours.burst_std == pytest.approx(0.03)
 
 
 def test_the_tests_are_about_every_kind_of_network():
