@@ -75,7 +75,7 @@ def _fit(make: Callable[[int], tuple[Bursts, int, float]], seed: int) -> tuple[L
 def _parity(make: Callable[[int], tuple[Bursts, int, float]], seed: int) -> dict[str, Any]:
     model, bursts = _fit(make, seed)
     predictor = predictor_from_bytes(model_to_bytes(model), "memory")
-    facts: dict[str, Any] = {"units of the decoder": predictor.decoder.widest}
+    facts: dict[str, Any] = {"widest layer": predictor.decoder.widest}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # of trust in float32, which is printed
         for dtype in ("float64", "float32"):
