@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md, docs/results.md and docs/trust.md; --check fails when they are stale."""
+"""Write the generated parts of README.md and of pages in docs; --check fails when they are stale."""
 
 from __future__ import annotations
 
@@ -331,6 +331,40 @@ def sizes_table() -> str:
     return rows_table("sizes", "Sizes", words, every_seed=True)
 
 
+def export_tables() -> str:
+    """Exports against PyTorch, and what serving costs."""
+    rows = load("export")["rows"]
+    ran = {name: row for name, row in rows.items() if "widest layer" in row["runs"][0]}
+    lines = [
+        "`python -m benchmarks export`, worst of seeds "
+        + f"{', '.join(map(str, next(iter(ran.values()))['seed_list']))}. Differences from PyTorch, of coordinates and "
+        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians are told apart: the worst "
+        "of NumPy, gcc and clang, beside the error that PyTorch's own Jacobian has against one in extended precision. "
+        "Where the encoder is nearly singular, as in a few places of `frame`, both are above the bar.",
+        "",
+        "| data | ONNX | NumPy | C, gcc | C, clang | Jacobians | PyTorch's own error "
+        "| float32: ONNX | NumPy | C | trust in C | header, kB |",
+        "|---" * 12 + "|",
+    ]
+    exact = ("onnx", "numpy", "gcc", "clang")
+    keys = [*(f"{name}, float64" for name in exact), "jacobian", "jacobian of torch itself"]
+    keys += [*(f"{name}, float32" for name in exact[:3]), "gcc, float32, trust"]
+    for name, row in ran.items():
+        assert all(run[f"{kind}, float64, trust"] == 0 for run in row["runs"] for kind in exact), name
+        cells = [number(max(run[key] for run in row["runs"])) for key in keys]
+        size = max(run["header, kB, float64"] for run in row["runs"])
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {size:.0f} |")
+    lines += [
+        "",
+        "| serving (one point of `wifi`: `pyloca.predict`, or C in float64) | measured | bar |",
+        "|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if name not in ran:
+            lines.append(f"| {name} | {row['worst']:.3g} {row['what']} | {row['bar']:g} |")
+    return "\n".join(lines)
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -513,11 +547,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    trust, top = ROOT / "docs" / "trust.md", ROOT / "README.md"
+    trust, top, exports = ROOT / "docs" / "trust.md", ROOT / "README.md", ROOT / "docs" / "export.md"
     pages = {
         ROOT / "docs" / "results.md": results_page(),
         trust: with_part(trust, thresholds_tables()),
         top: with_part(top, accuracy_table()),
+        exports: with_part(exports, export_tables()),
     }
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -4,6 +4,7 @@ from pyloca.cli import (  # noqa: F401 - importing adds the command
     _apply,
     _bursts,
     _demo,
+    _export,
     _fit,
     _inspect,
     _match,

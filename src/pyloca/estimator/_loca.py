@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
+from pyloca._points import as_points
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
@@ -783,26 +784,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Finite numbers (…, dim). What has labels of its own, as data frames do, must have those of `names`, in order."""
+    """Finite numbers (…, dim), by the rules of `as_points`; Bursts are not points."""
     if isinstance(points, Bursts):
         raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
-    labels = getattr(points, "columns", getattr(points, "index", None) if hasattr(points, "iloc") else None)
-    if names is not None and labels is not None:
-        found, expected = [str(label) for label in labels], [str(label) for label in names]
-        own = [f"loca{i}" for i in range(dim)]  # as get_feature_names_out calls coordinates
-        if found != expected and not (name == "Z" and found == own):
-            raise ValueError(
-                f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
-                "them by name, or pass an array."
-            )
-    array = as_numbers(name, points)
-    if array.ndim < 1 or array.shape[-1] != dim:
-        raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    bad = ~(np.abs(array) <= LARGEST)  # nan is not
-    if bad.any():
-        first = np.argwhere(bad)[0].tolist()
-        raise ValueError(
-            f"{name} contains NaN, infinity or values beyond {LARGEST:g}, first at {first}; remove or repair these "
-            "points."
-        )
-    return array
+    return as_points(points, dim, name, names)
