@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md, docs/results.md and docs/trust.md; --check fails when they are stale."""
+"""Write the generated parts of README.md and docs (results, trust, durable); --check fails when they are stale."""
 
 from __future__ import annotations
 
@@ -331,6 +331,37 @@ def sizes_table() -> str:
     return rows_table("sizes", "Sizes", words, every_seed=True)
 
 
+def machines_table() -> str:
+    """What `faults_of_machines` counted; figures of `bits`, which are no failures, have rows of their own."""
+    if not exists("faults_of_machines"):
+        return ""
+    rows = load("faults_of_machines")["rows"]
+    measured = sorted({row["commit"] for row in rows.values()})
+    lines = [
+        f"`python -m benchmarks faults_of_machines` (commits {', '.join(measured)}). A trial is one child or one call; "
+        "moments are random.",
+        "",
+        "| what | trials | failures |",
+        "|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if row["what"] == "failures":
+            trials = sum(run["trials"] for run in row["runs"])
+            failures = sum(int(run["value"]) for run in row["runs"])
+            lines.append(f"| {name} | {trials} | {failures} |")
+    lines += [
+        "",
+        "| another rounding | difference / size, median | worst seed | error of the fit |",
+        "|---|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if row["what"] != "failures":
+            errors = [run["error"] for run in row["runs"] if "error" in run]
+            error = number(statistics.median(errors)) if errors else ""
+            lines.append(f"| {name} | {number(row['median'])} | {number(row['worst'])} | {error} |")
+    return "\n".join(lines)
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -414,7 +445,7 @@ def commits() -> str:
     """Which code was measured, table by table."""
     found: dict[str, list[str]] = {}
     for path in sorted(RESULTS.glob("*.json")):
-        if path.stem not in ("dirty", "shapes", "sizes"):  # whose rows each name their own
+        if path.stem not in ("dirty", "faults_of_machines", "shapes", "sizes"):  # whose rows each name their own
             found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
     return (
         "Measured at these commits: " + "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items()) + "."
@@ -513,11 +544,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    trust, top = ROOT / "docs" / "trust.md", ROOT / "README.md"
+    trust, top, durable = ROOT / "docs" / "trust.md", ROOT / "README.md", ROOT / "docs" / "durable.md"
     pages = {
         ROOT / "docs" / "results.md": results_page(),
         trust: with_part(trust, thresholds_tables()),
         top: with_part(top, accuracy_table()),
+        durable: with_part(durable, machines_table()),
     }
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
