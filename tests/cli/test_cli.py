@@ -232,7 +232,7 @@ def test_every_error_has_its_exit_code(error, code, debug, tmp_path, monkeypatch
     result = run(*before, "demo", "-o", tmp_path, *after)
     assert result.exit_code == code
     assert result.stdout == ""
-    assert str(error) in result.stderr
+    assert (getattr(error, "strerror", None) or str(error)) in result.stderr
     assert ("Traceback" in result.stderr) == bool(debug)
 
 

@@ -19,7 +19,7 @@ from pyloca.solvers import _fast
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # some fits are cut short
 
-OPTIONS = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (6,)}
+OPTIONS = {"n_components": 2, "burst_std": 0.01, "random_state": 0, "hidden_layers": (6,)}
 
 
 def interrupt(after):
@@ -38,7 +38,7 @@ def interrupt(after):
 def interrupted(bursts, path, after, **options):
     """A fit with a checkpoint at every check, until it is interrupted."""
     with pytest.raises(KeyboardInterrupt):
-        LOCA(2, **OPTIONS | options, callbacks=[interrupt(after)]).fit(bursts, checkpoint=path, checkpoint_every=0)
+        LOCA(**OPTIONS | options, callbacks=[interrupt(after)]).fit(bursts, checkpoint=path, checkpoint_every=0)
 
 
 def assert_same_bits(one, other):
@@ -60,6 +60,14 @@ def circle(n=120):
     return BurstStatistics.from_jacobians(points, 0.01 * slopes[:, :, None])
 
 
+def sphere(n=120):
+    """Exact statistics of a sphere: k = 2 and d = 3."""
+    points = np.random.RandomState(0).standard_normal((n, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    tangents = np.linalg.svd(points[:, None])[2][:, 1:]  # (n, 2, 3)
+    return BurstStatistics.from_jacobians(points, 0.01 * tangents.transpose(0, 2, 1))
+
+
 def own(n_in, n_out):
     layers = [nn.Linear(n_in, 6), nn.LayerNorm(6), nn.Tanh(), nn.Linear(6, n_out)]
     with torch.no_grad():
@@ -72,6 +80,7 @@ CASES = {
     "plane": (planar_bursts(60, 20)[1], {}),
     "in stages": (planar_bursts(160, 20)[1], {}),  # 40 bursts first
     "circle": (circle(), {}),
+    "sphere": (sphere(), {"n_components": 3}),  # trained again without needless bends
     "own modules": (planar_bursts(60, 20)[1], {"encoder": own(3, 2), "decoder": own(2, 3), "max_iter": 600}),
 }
 
@@ -86,22 +95,25 @@ def few_at_first(monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_the_bits_are_those_of_an_uninterrupted_fit(case, tmp_path):
     bursts, options = CASES[case]
-    whole = LOCA(2, **OPTIONS | options).fit(bursts)
+    whole = LOCA(**OPTIONS | options).fit(bursts)
     checks = [i for i, record in enumerate(whole.history_) if record["stage"] in ("whiten", "decode")]
     checks = [*checks[:: max(1, len(checks) // 3)], len(whole.history_) - 2]
     assert len({record["stage"] for record in whole.history_}) > 2
+    if case == "sphere":
+        stages = [record["stage"] for record in whole.history_]
+        checks.append(len(stages) - stages[::-1].index("fit encoder"))  # in what follows
     for after in checks:
         interrupted(bursts, tmp_path / f"{after}", after, **options)
-        assert_same_bits(LOCA(2, **OPTIONS | options).fit(bursts, checkpoint=tmp_path / f"{after}"), whole)
+        assert_same_bits(LOCA(**OPTIONS | options).fit(bursts, checkpoint=tmp_path / f"{after}"), whole)
 
 
 def test_a_fit_that_is_interrupted_again_and_again(tmp_path):
     """Each time one check further, as on a machine whose jobs are short."""
     bursts = CASES["plane"][0]
-    whole = LOCA(2, **OPTIONS).fit(bursts)
+    whole = LOCA(**OPTIONS).fit(bursts)
     for _ in range(len(whole.history_)):
         try:
-            model = LOCA(2, **OPTIONS, callbacks=[interrupt(2)])
+            model = LOCA(**OPTIONS, callbacks=[interrupt(2)])
             model.fit(bursts, checkpoint=tmp_path / "c", checkpoint_every=0)
         except KeyboardInterrupt:
             if not (tmp_path / "c").exists():  # the fit to the alignment is not kept: it takes a moment
@@ -116,12 +128,12 @@ def test_a_second_start_has_the_same_bits(monkeypatch, tmp_path):
     monkeypatch.setattr(_fast, "embedding_fault", lambda *given: "folded")
     monkeypatch.setattr(_fast, "STARTS", _fast.STARTS[:2])
     bursts = CASES["plane"][0]
-    whole = LOCA(2, **OPTIONS).fit(bursts)
+    whole = LOCA(**OPTIONS).fit(bursts)
     stages = [record["stage"] for record in whole.history_]
     second = stages.index("restart: folded")
     for after in (second - 1, second + 1, len(stages) - stages[::-1].index("whiten") - 1):
         interrupted(bursts, tmp_path / f"{after}", after)
-        assert_same_bits(LOCA(2, **OPTIONS).fit(bursts, checkpoint=tmp_path / f"{after}"), whole)
+        assert_same_bits(LOCA(**OPTIONS).fit(bursts, checkpoint=tmp_path / f"{after}"), whole)
 
 
 # -- files that are damaged, or cannot be written ---------------------------------------------------------------
@@ -131,7 +143,7 @@ def test_a_second_start_has_the_same_bits(monkeypatch, tmp_path):
 def stopped(tmp_path):
     """A fit that was interrupted late enough to have left two checkpoints."""
     bursts = CASES["plane"][0]
-    whole = LOCA(2, **OPTIONS).fit(bursts)
+    whole = LOCA(**OPTIONS).fit(bursts)
     interrupted(bursts, tmp_path / "c", [r["stage"] for r in whole.history_].index("whiten") + 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "c.previous"]
     return bursts, whole, tmp_path / "c"
@@ -161,7 +173,7 @@ def test_after_damage_the_one_before_goes_on(damage, stopped):
         assert whole_files(path) >= 1
 
     with pytest.warns(UserWarning, match=r"c: .*The fit goes on from the one before it, '.*c\.previous'\."):
-        model = LOCA(2, **OPTIONS, callbacks=[check]).fit(bursts, checkpoint=path, checkpoint_every=0)
+        model = LOCA(**OPTIONS, callbacks=[check]).fit(bursts, checkpoint=path, checkpoint_every=0)
     assert_same_bits(model, whole)
     assert path.with_name("c.previous").read_bytes() != before
 
@@ -181,26 +193,26 @@ def test_both_damaged_are_refused(stopped):
     flip(path)
     truncate(path.with_name("c.previous"))
     with pytest.raises(ModelFileError, match=r"does not match its checksum.*Neither can the one before it: .*previous"):
-        LOCA(2, **OPTIONS).fit(bursts, checkpoint=path)
+        LOCA(**OPTIONS).fit(bursts, checkpoint=path)
 
 
 def test_a_process_killed_between_two_renames_leaves_the_one_before(stopped):
     bursts, whole, path = stopped
     os.replace(path, path.with_name("c.next"))
-    assert_same_bits(LOCA(2, **OPTIONS).fit(bursts, checkpoint=path), whole)
+    assert_same_bits(LOCA(**OPTIONS).fit(bursts, checkpoint=path), whole)
 
 
 def test_the_checkpoint_of_another_fit_is_not_passed_over(stopped):
     """The one before belongs to the same fit, most likely: going on from it would only hide the mistake."""
     bursts, _, path = stopped
     with pytest.raises(ModelFileError, match="seed was"):
-        LOCA(2, **OPTIONS | {"random_state": 1}).fit(bursts, checkpoint=path)
+        LOCA(**OPTIONS | {"random_state": 1}).fit(bursts, checkpoint=path)
 
 
 def test_from_scratch_replaces_what_is_there(stopped):
     bursts, whole, path = stopped
     path.write_bytes(b"of no use")
-    model = LOCA(2, **OPTIONS).fit(bursts, checkpoint=path, resume=False)
+    model = LOCA(**OPTIONS).fit(bursts, checkpoint=path, resume=False)
     assert_same_bits(model, whole)
     assert path.read_bytes() != b"of no use"
 
@@ -222,7 +234,7 @@ def test_a_full_disk_costs_neither_the_fit_nor_the_checkpoints(stopped, small_di
     files = {p.name: p.read_bytes() for p in path.parent.iterdir()}
     with pytest.warns(UserWarning, match="cannot be written") as caught:
         small_disk(1000)
-        model = LOCA(2, **OPTIONS).fit(bursts, checkpoint=path, checkpoint_every=0)
+        model = LOCA(**OPTIONS).fit(bursts, checkpoint=path, checkpoint_every=0)
     assert_same_bits(model, whole)
     words = [str(one.message) for one in caught if not isinstance(one.message, TrustWarning)]
     assert len(words) == 1  # although there were several attempts
@@ -239,7 +251,7 @@ def test_a_disk_that_is_full_for_a_while(small_disk, tmp_path):
         small_disk(1000 if len(seen) < 8 else resource.RLIM_INFINITY)
 
     with pytest.warns(UserWarning, match="cannot be written"):
-        LOCA(2, **OPTIONS, callbacks=[fill]).fit(bursts, checkpoint=path, checkpoint_every=0)
+        LOCA(**OPTIONS, callbacks=[fill]).fit(bursts, checkpoint=path, checkpoint_every=0)
     assert path.exists() and not seen[7]
 
 
@@ -247,7 +259,7 @@ def test_a_name_that_is_too_long(tmp_path):
     path = tmp_path / ("c" * 300)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model = LOCA(2, **OPTIONS, max_iter=150).fit(CASES["plane"][0], checkpoint=path, checkpoint_every=0)
+        model = LOCA(**OPTIONS, max_iter=150).fit(CASES["plane"][0], checkpoint=path, checkpoint_every=0)
     words = [str(one.message) for one in caught if not isinstance(one.message, TrustWarning)]
     assert len(words) == 1 and "(File name too long)" in words[0] and model.n_iter_ == 150
     assert not list(tmp_path.iterdir())

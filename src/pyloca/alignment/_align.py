@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._arguments import check_count, check_real
+from pyloca._arguments import brief, check_count, check_real
 from pyloca.alignment._bending import embedded_edges, relax_bends
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
@@ -119,7 +119,7 @@ def align(
     if burst_std is not None:
         check_real("burst_std", burst_std)
     if method not in (None, "geodesic") and not (method == "synchronize" and d == k):
-        raise ValueError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
+        raise ValueError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {brief(method)}.')
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
     sigma = statistics.burst_std(burst_std)
@@ -137,11 +137,10 @@ def align(
         start = landmark_mds(graph, d, sigma, random)
     if d > k > 1:
         positions, frames = relax_bends(edges, start, local_frames(edges, start), *BENDS, solve)
-        mismatch = strain(edges, frames, positions)
     else:  # a curve has no shape of its own: converging would only follow the noise
-        positions, frames, *mismatch = refine(edges, start, solve, REFINEMENTS)
+        positions, frames = refine(edges, start, solve, REFINEMENTS)
     axes = _principal_axes(positions)
-    return Alignment(rows, positions @ axes, frames @ axes, *mismatch)
+    return Alignment(rows, positions @ axes, frames @ axes, *strain(edges, frames, positions))
 
 
 def unbend(

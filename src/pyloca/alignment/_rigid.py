@@ -78,16 +78,15 @@ def strain(
 
 def refine(
     edges: Edges, positions: NDArray[np.float64], solve: Solver, max_iter: int, tol: float = 1e-4
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float64]]:
-    """Alternate until the strain falls by less than a fraction `tol`; (positions, frames, strain, strains)."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Alternate until the strain falls by less than a fraction `tol`; return positions and frames."""
     frames = local_frames(edges, positions)
-    best, by_node = strain(edges, frames, positions)
+    before, _ = strain(edges, frames, positions)
     for _ in range(max_iter):
         positions = integrate(edges, frames, solve)
         frames = local_frames(edges, positions)
-        now, by_node = strain(edges, frames, positions)
-        if best - now < tol * best:
-            best = min(best, now)
+        now, _ = strain(edges, frames, positions)
+        if before - now < tol * before:
             break
-        best = now
-    return positions, frames, best, by_node
+        before = now
+    return positions, frames

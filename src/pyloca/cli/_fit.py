@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, usage, writable
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
 from pyloca.errors import TrustWarning
 
@@ -162,7 +162,6 @@ def fit(
         )
     writable(output)
     writable(embedding, ".csv", ".npy")
-    not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
     from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances

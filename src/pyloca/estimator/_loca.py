@@ -18,18 +18,20 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pyloca._arguments import is_integer
+from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._prepare import left_out, noise_of, prepare, refuse_unfit, told_noise
+from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
 from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
+from pyloca.estimator._tangents import one_tangent_more
 from pyloca.estimator._training import checkpoint_at, train
+from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
@@ -326,10 +328,28 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
+            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, static))
+            if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
+                return fitted
         told = told_noise(ready, self.measurement_noise, static)
         fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
         read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
         return with_strays(fitted, ready) | read
+
+    def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
+        """Whether a tangent may be hidden beside those that were found, and the coordinates may have room for it."""
+        if ready.bursts is None:
+            return False
+        if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
+            found = {finding.name for finding in fitted["diagnostics_"].findings}
+            if fitted["n_components_"] == fitted["intrinsic_dim_"] or "large_bursts" not in found:
+                return False
+        return hidden_tangent(ready.statistics, ready.bursts) is not None
+
+    def _with(self, **parameters: Any) -> LOCA:
+        """Return an unfitted estimator with other parameters."""
+        return type(self)(**(self.get_params(deep=False) | parameters))
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -522,7 +542,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (200, 2)
         """
         check_is_fitted(self)
-        rows = np.asarray(Z)
+        rows = as_numbers("Z", Z)
         if rows.ndim != 2:
             raise ValueError(
                 f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, "
@@ -567,17 +587,17 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array; remove or fill the masked points.")
+        refuse_masked("X", X)
         rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        bad = ~np.isfinite(rows)
+        bad = ~(np.abs(rows) <= LARGEST)  # nan is not
         if bad.any():
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
-                f"Input X contains NaN or infinity in {n} of {len(rows)} rows, the first is row {first} (cells by "
-                f"sensor: {cells}). There is one row of coordinates for each row of X: remove or repair these rows."
+                f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
+                f"row {first} (cells by sensor: {cells}). There is one row of coordinates for each row of X: remove or "
+                "repair these rows."
             )
         return np.asarray(rows)
 
@@ -775,14 +795,14 @@ def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = N
                 f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
                 "them by name, or pass an array."
             )
-    if np.ma.isMaskedArray(points):
-        raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
-    array = np.asarray(points)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+    array = as_numbers(name, points)
     if array.ndim < 1 or array.shape[-1] != dim:
         raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    if not np.isfinite(array).all():
-        first = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"{name} contains NaN or infinity, first at {first}; remove or repair these points.")
-    return array.astype(np.float64, copy=False)
+    bad = ~(np.abs(array) <= LARGEST)  # nan is not
+    if bad.any():
+        first = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"{name} contains NaN, infinity or values beyond {LARGEST:g}, first at {first}; remove or repair these "
+            "points."
+        )
+    return array

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pyloca._arguments import brief, is_integer
+
 __all__ = ["ACTIVATIONS", "MLP", "Activation"]
 
 LEAK = 0.01  # slope of leaky ReLU below zero, PyTorch's default
@@ -83,11 +85,11 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {activation!r}.")
+            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {brief(activation)}.")
         width = n_out if linear_tail is True or not linear_tail else linear_tail
         sizes = [n_in, *hidden_layers, width]
-        if any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
-            raise ValueError(f"hidden_layers must be integers of at least 1; got {tuple(hidden_layers)}.")
+        if not all(is_integer(size, 1) for size in sizes):
+            raise ValueError(f"hidden_layers must be integers of at least 1; got {brief(tuple(hidden_layers))}.")
         self.activation = activation
         self.layers = nn.ModuleList(_linear(a, b, generator) for a, b in pairwise(sizes))
         self.tail = _linear(width, n_out, generator) if linear_tail else None

@@ -97,6 +97,7 @@ class ModuleKernel:
         if not self._parameters:
             raise ValueError("the module has no parameters to train.")
         self.theta = parameters_to_vector(self._parameters).detach().clone()
+        self.penalty: Tensor | None = None
         vector_to_parameters(self.theta, self._parameters)  # from now on the parameters are views of θ
         places = torch.arange(len(self.theta), device=self.theta.device)
         parts = places.split([p.numel() for p in self._parameters])

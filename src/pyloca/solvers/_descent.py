@@ -165,6 +165,16 @@ class Descent:
             optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
 
+    def settle(self, task: Task) -> None:
+        """Go on from the network's weights with all bursts and the decay that was best, after the task has changed."""
+        at = self.state
+        at.last = at.iteration + task.iterations // 2
+        at.theta = at.best_theta = task.kernel.theta.clone()
+        at.best_score = at.score_before = np.inf
+        at.rung = at.best_rung
+        self._lower(task)
+        task.kernel.load(at.best_theta)
+
     def _begin(self, task: Task) -> None:
         at = self.state
         at.stage, at.subset = task.name, self.subset(task.train.shape[1])
@@ -336,8 +346,9 @@ class Evaluation:
             value, cotangent = self.loss(self.kernel.forward(stack), part)
             total += value
             self.kernel.backward(cotangent, gradient)
-        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
-        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+        decayed = theta if self.kernel.penalty is None else theta * self.kernel.penalty
+        gradient.div_(self.n).add_(decayed, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, decayed)), gradient
 
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
