@@ -365,6 +365,37 @@ def export_tables() -> str:
     return "\n".join(lines)
 
 
+def machines_table() -> str:
+    """What `faults_of_machines` counted; figures of `bits`, which are no failures, have rows of their own."""
+    if not exists("faults_of_machines"):
+        return ""
+    rows = load("faults_of_machines")["rows"]
+    measured = sorted({row["commit"] for row in rows.values()})
+    lines = [
+        f"`python -m benchmarks faults_of_machines` (commits {', '.join(measured)}). A trial is one child or one call; "
+        "moments are random.",
+        "",
+        "| what | trials | failures |",
+        "|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if row["what"] == "failures":
+            trials = sum(run["trials"] for run in row["runs"])
+            failures = sum(int(run["value"]) for run in row["runs"])
+            lines.append(f"| {name} | {trials} | {failures} |")
+    lines += [
+        "",
+        "| another rounding | difference / size, median | worst seed | error of the fit |",
+        "|---|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if row["what"] != "failures":
+            errors = [run["error"] for run in row["runs"] if "error" in run]
+            error = number(statistics.median(errors)) if errors else ""
+            lines.append(f"| {name} | {number(row['median'])} | {number(row['worst'])} | {error} |")
+    return "\n".join(lines)
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -448,7 +479,7 @@ def commits() -> str:
     """Which code was measured, table by table."""
     found: dict[str, list[str]] = {}
     for path in sorted(RESULTS.glob("*.json")):
-        if path.stem not in ("dirty", "shapes", "sizes"):  # whose rows each name their own
+        if path.stem not in ("dirty", "faults_of_machines", "shapes", "sizes"):  # whose rows each name their own
             found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
     return (
         "Measured at these commits: " + "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items()) + "."
@@ -542,18 +573,22 @@ def with_part(page: Path, part: str) -> str:
     return f"{head}{START}\n\n{part}\n\n{END}{tail}"
 
 
+# Pages with a generated part, and what writes it.
+PARTS = {
+    "README.md": accuracy_table,
+    "docs/trust.md": thresholds_tables,
+    "docs/export.md": export_tables,
+    "docs/durable.md": machines_table,
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    trust, top, exports = ROOT / "docs" / "trust.md", ROOT / "README.md", ROOT / "docs" / "export.md"
-    pages = {
-        ROOT / "docs" / "results.md": results_page(),
-        trust: with_part(trust, thresholds_tables()),
-        top: with_part(top, accuracy_table()),
-        exports: with_part(exports, export_tables()),
-    }
+    pages = {ROOT / "docs" / "results.md": results_page()}
+    pages |= {ROOT / name: with_part(ROOT / name, part()) for name, part in PARTS.items()}
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

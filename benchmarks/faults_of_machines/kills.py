@@ -19,7 +19,7 @@ from benchmarks.faults_of_machines.commands import (
 )
 from benchmarks.rows import Row
 
-TRIALS = {"fast": 60, "paper": 40}
+TRIALS = {"fast": 60, "paper": 20}
 
 
 def killed(solver: str, seed: int) -> dict[str, Any]:

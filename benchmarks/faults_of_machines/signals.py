@@ -24,7 +24,7 @@ from benchmarks.faults_of_machines.commands import (
 )
 from benchmarks.rows import Row
 
-TRIALS = 20
+TRIALS, AT_START = 20, 10
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 FINISHED = (0, 4)
 # from the moment on at which signals are heeded: what Python does before is not ours
@@ -70,7 +70,7 @@ def during_start_up(number: int, seed: int) -> dict[str, Any]:
     random = np.random.RandomState(seed)
     failures: list[str] = []
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    for _ in range(TRIALS):
+    for _ in range(AT_START):
         with folder() as here:
             (here / CHECKPOINT).write_bytes(b"hours of work")
             command = [sys.executable, "-c", START, "fit", "b.npy", "-o", "m.safetensors", "-q"]
@@ -88,7 +88,7 @@ def during_start_up(number: int, seed: int) -> dict[str, Any]:
                 failures.append(f"after {at:.2f} s: {words[-300:]}")
             if (here / CHECKPOINT).read_bytes() != b"hours of work":
                 failures.append(f"after {at:.2f} s: the earlier checkpoint is lost")
-    return {"value": float(len(failures)), "trials": TRIALS, "ok": not failures, "failures": failures}
+    return {"value": float(len(failures)), "trials": AT_START, "ok": not failures, "failures": failures}
 
 
 SENT = {

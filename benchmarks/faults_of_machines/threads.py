@@ -113,7 +113,7 @@ def _answer(connection: Any) -> None:
     connection.send(everything(0))
 
 
-FITS = {"fast": 400, "paper": 300, "own module": 300}
+FITS = {"fast": 200, "paper": 100, "own module": 100}
 ROWS = (
     Row("score from threads", 0.0, "failures", partial(from_threads, 1000, scored), seeds=(0,)),
     Row("transform from threads", 0.0, "failures", partial(from_threads, 1000, transformed), seeds=(0,)),
@@ -121,10 +121,8 @@ ROWS = (
         Row(f"fit from threads, {kind}", 0.0, "failures", partial(from_threads, n, partial(trained, kind)), seeds=(0,))
         for kind, n in FITS.items()
     ),
+    Row("score, transform and fit in a forked child", 0.0, "failures", partial(from_processes, "fork", 40), seeds=(0,)),
     Row(
-        "score, transform and fit in a forked child", 0.0, "failures", partial(from_processes, "fork", 100), seeds=(0,)
-    ),
-    Row(
-        "score, transform and fit in a spawned child", 0.0, "failures", partial(from_processes, "spawn", 5), seeds=(0,)
+        "score, transform and fit in a spawned child", 0.0, "failures", partial(from_processes, "spawn", 3), seeds=(0,)
     ),
 )

@@ -35,14 +35,15 @@ SAVED = "The training is saved in 'm.safetensors.checkpoint'; --resume continues
 def data(tmp_path_factory):
     """A file of bursts, and the embedding of a fit that nobody disturbs."""
     random = np.random.RandomState(0)
-    X = random.uniform(size=(800, 2))
+    X = random.uniform(size=(400, 2))
     path = tmp_path_factory.mktemp("data") / "b.npy"
-    np.save(path, X[:, None] + 0.01 * random.standard_normal((800, 6, 2)))
-    return path, LOCA(2, burst_std=0.01, random_state=0).fit(np.load(path)).embedding_
+    np.save(path, X[:, None] + 0.01 * random.standard_normal((400, 6, 2)))
+    return path, LOCA(2, burst_std=0.01, hidden_layers=(20,), random_state=0).fit(np.load(path)).embedding_
 
 
 def start(data, folder, *options):
-    command = [sys.executable, "-c", RUN, "fit", str(data[0]), "-o", "m.safetensors", "--burst-std", "0.01", *options]
+    fit = ["fit", str(data[0]), "-o", "m.safetensors", "--burst-std", "0.01", "--hidden-layers", "20", *options]
+    command = [sys.executable, "-c", RUN, *fit]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment, **pipes)

@@ -176,9 +176,10 @@ class CheckpointFile:
         if self._warned:
             return
         self._warned = True
+        reason = os.strerror(error.errno) if error.errno else str(error)
         kept = " The earlier one is as it was." if os.path.lexists(self.path) else ""
         warnings.warn(
-            f"the checkpoint '{self.path}' cannot be written ({error.strerror or error}).{kept} The fit goes on, and "
+            f"the checkpoint '{self.path}' cannot be written ({reason}).{kept} The fit goes on, and "
             "writes it as soon as that is possible; if it is interrupted before, what it has done since is lost.",
             stacklevel=2,
         )
