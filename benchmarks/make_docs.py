@@ -331,6 +331,25 @@ def sizes_table() -> str:
     return rows_table("sizes", "Sizes", words, every_seed=True)
 
 
+def files_table() -> str:
+    if not exists("faults_of_files"):
+        return ""
+    rows = load("faults_of_files")["rows"]
+    lines = [f"| {name} | {row['tried']} | {row['tried'] - len(row['faults'])} |" for name, row in rows.items()]
+    return "\n".join(
+        [
+            "## Faults of files",
+            "",
+            "An own error that names the file, earlier files intact and nothing half-written; for files that are read,",
+            "also an answer in bounded time and memory, or the same finite numbers (`python -m benchmarks faults_of_files`).",
+            "",
+            "| what | tried | as it should be |",
+            "|---|---|---|",
+            *lines,
+        ]
+    )
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -477,6 +496,8 @@ every seed, and no fold.
 {shapes_table()}
 
 {sizes_table()}
+
+{files_table()}
 
 ## Speed
 
