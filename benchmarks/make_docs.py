@@ -340,8 +340,8 @@ def files_table() -> str:
         [
             "## Faults of files",
             "",
-            "An own error that names the file, earlier files intact and nothing half-written; for files that are read,",
-            "also an answer in bounded time and memory, or the same finite numbers (`python -m benchmarks faults_of_files`).",
+            "Own errors that name the file, earlier files intact, nothing half-written; a file that is read gives an",
+            "own error in bounded time and memory, or finite numbers (`python -m benchmarks faults_of_files`).",
             "",
             "| what | tried | as it should be |",
             "|---|---|---|",

