@@ -396,6 +396,25 @@ def machines_table() -> str:
     return "\n".join(lines)
 
 
+def files_table() -> str:
+    if not exists("faults_of_files"):
+        return ""
+    rows = load("faults_of_files")["rows"]
+    lines = [f"| {name} | {row['tried']} | {row['tried'] - len(row['faults'])} |" for name, row in rows.items()]
+    return "\n".join(
+        [
+            "## Faults of files",
+            "",
+            "Own errors that name the file, earlier files intact, nothing half-written; a file that is read gives an",
+            "own error in bounded time and memory, or finite numbers (`python -m benchmarks faults_of_files`).",
+            "",
+            "| what | tried | as it should be |",
+            "|---|---|---|",
+            *lines,
+        ]
+    )
+
+
 def trust_tables() -> str:
     """Faults that were planted, error bars, k and what looking costs."""
     lines = ["## When not to believe it", ""]
@@ -542,6 +561,8 @@ every seed, and no fold.
 {shapes_table()}
 
 {sizes_table()}
+
+{files_table()}
 
 ## Speed
 
