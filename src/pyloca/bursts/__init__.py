@@ -4,8 +4,10 @@ from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._images import from_image, from_image_patches
 from pyloca.bursts._instruments import from_function, on_manifold, sensor_array
+from pyloca.bursts._labelled import from_xarray
 from pyloca.bursts._missing import MissingCells, count_missing, drop_missing
 from pyloca.bursts._neighbors import from_neighbors
+from pyloca.bursts._pass import Keep, map_parts
 from pyloca.bursts._positions import from_positions
 from pyloca.bursts._recordings import from_time_series
 from pyloca.bursts._simulator import from_simulator
@@ -17,6 +19,7 @@ from pyloca.bursts._tables import BURST_ID, from_table
 __all__ = [
     "BURST_ID",
     "Bursts",
+    "Keep",
     "MissingCells",
     "Table",
     "as_bursts",
@@ -32,6 +35,8 @@ __all__ = [
     "from_spots",
     "from_table",
     "from_time_series",
+    "from_xarray",
+    "map_parts",
     "on_manifold",
     "open_bursts",
     "read_csv",

@@ -34,7 +34,7 @@ Measurement = Callable[[Array], ArrayLike]
 # -- bursts -----------------------------------------------------------------------------------------------------
 
 
-def check_array(array: NDArray[Any]) -> NDArray[Any]:
+def check_array(array: Any) -> Any:
     """Refuse what is not (N, M, D) numbers."""
     check_dtype(array, "bursts")
     if array.ndim != 3:
@@ -49,7 +49,7 @@ def check_array(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
+def check_dtype(array: Any, name: str) -> Any:
     """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
     if array.dtype.kind not in "fiu":
         raise BurstError(

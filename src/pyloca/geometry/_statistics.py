@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._local import Local, look, nothing, split_noise
+from pyloca.geometry._local import split_noise
+from pyloca.geometry._look import KeepParts, look_at_all
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
 from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
 from pyloca.geometry._planes import straighten
-from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
     allowed_strays,
     as_counts,
@@ -23,7 +23,6 @@ from pyloca.geometry._refusals import (
     check_k,
     labels_of,
     may_be_left_out,
-    refuse_bad_values,
     refuse_few,
     refuse_missing,
     refuse_options,
@@ -124,6 +123,7 @@ class BurstStatistics:
         static: Bursts | ArrayLike | None = None,
         min_bursts: int = MIN_BURSTS,
         max_strays: float = 0.0,
+        keep: KeepParts | None = None,
     ) -> BurstStatistics:
         """Compute the statistics of raw bursts, in one pass, without points that are spikes.
 
@@ -143,6 +143,8 @@ class BurstStatistics:
         max_strays : float, default=0
             Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
             are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
+        keep : KeepParts, optional
+            Where parts that are done are kept, so that an interrupted run goes on where it was (`write_statistics`).
 
         Returns
         -------
@@ -172,7 +174,7 @@ class BurstStatistics:
             out = cls(*seen[:2], seen.counts, seen.residuals, tilts=seen.tilts, **labels)
             out._refuse_flat_bursts(max_strays)
             return out
-        bursts = without_spikes(bursts)
+        bursts = without_spikes(bursts, keep)
         refuse_short(bursts, 1, max_strays)
         typical = well_kept(_long(bursts, max_strays))
         try:
@@ -183,18 +185,7 @@ class BurstStatistics:
             refuse_missing(bursts)  # only a sample was read; say what all bursts lack
             raise
         refuse_short(bursts, k, max_strays)
-        seen = Local.empty(len(bursts), k, bursts.n_features)
-        rails = Rails(bursts)
-        for rows, block in bursts.blocks():
-            refuse_bad_values(bursts, rows, block)
-            if block.shape[1] <= k:  # too short, and few enough to be left out
-                for array, values in zip(seen, nothing(block, k), strict=True):
-                    array[rows] = values
-                continue
-            rails.add(rows, block)
-            white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
-            for array, values in zip(seen, look(block, k, white), strict=True):
-                array[rows] = values
+        seen, rails = look_at_all(bursts, k, noise, floor, keep)
         if noise is not None and floor is not None:
             straighten(seen, bursts, noise, floor)
         out = cls(
