@@ -15,6 +15,7 @@ from pyloca.bursts._split import split_indices
 from pyloca.bursts._spots import from_spots
 from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, read_parquet, save_bursts
 from pyloca.bursts._tables import BURST_ID, from_table
+from pyloca.bursts._zarr import create_array, replace_folder
 
 __all__ = [
     "BURST_ID",
@@ -25,6 +26,7 @@ __all__ = [
     "as_bursts",
     "column_names",
     "count_missing",
+    "create_array",
     "drop_missing",
     "from_function",
     "from_image",
@@ -42,6 +44,7 @@ __all__ = [
     "read_csv",
     "read_parquet",
     "read_table",
+    "replace_folder",
     "save_bursts",
     "sensor_array",
     "split_indices",

@@ -27,10 +27,26 @@ class Keep(Protocol):
     """Where results of parts are kept, so that a pass that was interrupted goes on where it was."""
 
     def get(self, part: int) -> Result | None:
-        """Return the result of a part that was done before; None if there is none."""
+        """Return the result of a part that was done before.
+
+        Parameters
+        ----------
+        part : int
+
+        Returns
+        -------
+        dict of str to array, or None
+            None if there is none.
+        """
 
     def put(self, part: int, result: Result) -> None:
-        """Keep the result of a part."""
+        """Keep the result of a part.
+
+        Parameters
+        ----------
+        part : int
+        result : dict of str to array
+        """
 
 
 def map_parts(

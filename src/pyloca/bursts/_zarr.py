@@ -140,6 +140,25 @@ def create_array(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[
     """Create an array in a group, chunked along its first axis, whose chunks carry checksums.
 
     A chunk that is missing is read as NaN, not as zeros.
+
+    Parameters
+    ----------
+    group : zarr.Group
+    name : str
+    shape : tuple of int
+    dtype : dtype
+    rows : int, optional
+        Rows in a chunk; None: as many as make about 8 MB.
+
+    Returns
+    -------
+    zarr.Array
+
+    Examples
+    --------
+    >>> import zarr
+    >>> create_array(zarr.group(), "bursts", (5, 4, 3), np.dtype(float), rows=2).chunks
+    (2, 4, 3)
     """
     codecs = need("zarr.codecs", "scale")
     wide = max(1, int(np.prod(shape[1:], dtype=np.int64)))
@@ -157,7 +176,30 @@ def create_array(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[
 
 
 def replace_folder(path: Path, write: Callable[[Path], None]) -> Path:
-    """Write a folder beside the target, which then takes its place; what was there stays until it is complete."""
+    """Write a folder beside the target, which then takes its place; what was there stays until it is complete.
+
+    Parameters
+    ----------
+    path : Path
+        Of a Zarr folder, or of nothing yet.
+    write : callable
+        Takes the path of a folder that does not exist yet, and makes it.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    OSError
+        If there is no such place, or something else is there.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     replace_folder(Path(folder, "x.zarr"), Path.mkdir).is_dir()
+    True
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
     if path.exists() and not (path.is_dir() and (path / "zarr.json").is_file()):

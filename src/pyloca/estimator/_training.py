@@ -17,7 +17,7 @@ from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics, Reduction, find_reduction
 from pyloca.networks import Standardized, apply_rows, in_units, widened_decoder, widened_encoder
-from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, told_place
 
 __all__ = ["train"]
 
@@ -44,6 +44,8 @@ def train(
     seen, reduction = _reduced(model, problem, free_of_units=scale is not None)
     if reduction is not None:
         notes = (*notes, reduction.words())
+    if model.solver == "fast" and (place := told_place(len(statistics))):
+        notes = (*notes, place)
     facts = {"solver": model.solver, "directions": seen.statistics.n_features, **problem.facts()}
     file = None if checkpoint is None else CheckpointFile(checkpoint, facts)
     monitor = Monitor(model.callbacks, model.verbose, file)

@@ -13,6 +13,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._local import split_noise
 from pyloca.geometry._look import KeepParts, look_at_all
+from pyloca.geometry._merge import merge
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
 from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
 from pyloca.geometry._planes import straighten
@@ -34,10 +35,10 @@ from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.geometry._tails import tails_from_fourths
 from pyloca.thresholds import MIN_BURSTS
 
-__all__ = ["BurstStatistics"]
+__all__ = ["PER_BURST", "BurstStatistics"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
+PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class BurstStatistics:
         whether it is left out.
     set_aside : (N,) array of int
         Points of each burst that were set aside as spikes; they are not among the M_i.
+    known_std : float or None
+        σ, if the bursts knew it.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class BurstStatistics:
     units: tuple[str, ...] | None = None
     marks: NDArray[Any] = None  # type: ignore[assignment]
     set_aside: NDArray[np.int64] = None  # type: ignore[assignment]  # filled in below
+    known_std: float | None = None
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
@@ -168,6 +172,7 @@ class BurstStatistics:
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
         labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        labels["known_std"] = bursts.burst_std
         if bursts.perturbed_dim is not None:
             refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
@@ -332,6 +337,35 @@ class BurstStatistics:
         out._refuse_flat_bursts()
         return out
 
+    @classmethod
+    def merge(cls, parts: Sequence[BurstStatistics]) -> BurstStatistics:
+        """Join the statistics of several sets of bursts.
+
+        Parameters
+        ----------
+        parts : sequence of BurstStatistics
+            Computed with the same k, the same noise and the same features. Bursts that have no ids in any part are
+            numbered from 0. `tails` is the mean of the parts, by their numbers of bursts.
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If k, features, units, σ or the noise differ, or if two bursts have the same id.
+
+        Examples
+        --------
+        >>> from pyloca import datasets
+        >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+        >>> halves = [BurstStatistics.from_bursts(part, 2) for part in (bursts[:50], bursts[50:])]
+        >>> len(BurstStatistics.merge(halves))
+        100
+        """
+        return merge(parts, PER_BURST)
+
     # -- what it holds ------------------------------------------------------------------------------------------
 
     @property
@@ -382,7 +416,7 @@ class BurstStatistics:
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
             raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {rows!r}.")
-        chosen = {name: getattr(self, name) for name in _PER_BURST}
+        chosen = {name: getattr(self, name) for name in PER_BURST}
         return replace(self, **{name: array[rows] for name, array in chosen.items() if array is not None})
 
     def name_of(self, row: int) -> str:

@@ -45,6 +45,7 @@ from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Sco
 from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.solvers._shards import training_client
 from pyloca.thresholds import CURED, MANY_APART, STRAINED
 
 __all__ = ["FastState", "solve_fast"]
@@ -144,7 +145,8 @@ class _FastSolver:
         )
         self.encoder_kernel, self.decoder_kernel = make_kernel(self.encoder), make_kernel(self.decoder)
         self.state = FastState()
-        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
+        client = training_client(len(problem.statistics)) if problem.device.type == "cpu" else None
+        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator, client)
 
     def solve(self) -> Solution:
         self._warn("encoder", self.encoder, self.trained.n_features)
@@ -345,6 +347,8 @@ class _FastSolver:
             ratios=DECAYS,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
+            network=self.encoder,
+            narrowed=_narrowed,
         )
 
     # -- decode -------------------------------------------------------------------------------------------------
@@ -507,6 +511,15 @@ def _likelihood(weights: Tensor, noise: tuple[Tensor, ...], output: Tensor, part
     cotangent = torch.zeros_like(output)
     torch.mul(gradient, weights[part, None], out=cotangent[1:])
     return float(torch.dot(value, weights[part])), cotangent
+
+
+def _narrowed(loss: Any, part: slice) -> Loss:
+    """Take a loss of whitening to that of a part of its bursts."""
+    if loss.func is _anchored:
+        inner, anchors = loss.args
+        return partial(_anchored, _narrowed(inner, part), anchors[part])
+    weights, noise = loss.args
+    return partial(_likelihood, weights[part], tuple(array[part] for array in noise))
 
 
 def _with_gradient(pushed: Tensor, noise: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
