@@ -5,6 +5,7 @@ from pyloca.bursts._csv import Table, read_table, table_text
 from pyloca.bursts._images import from_image, from_image_patches
 from pyloca.bursts._instruments import from_function, on_manifold, sensor_array
 from pyloca.bursts._labelled import from_xarray
+from pyloca.bursts._lazy import along_rows
 from pyloca.bursts._missing import MissingCells, count_missing, drop_missing
 from pyloca.bursts._neighbors import from_neighbors
 from pyloca.bursts._pass import Keep, map_parts
@@ -23,6 +24,7 @@ __all__ = [
     "Keep",
     "MissingCells",
     "Table",
+    "along_rows",
     "as_bursts",
     "column_names",
     "count_missing",

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from pyloca.errors import BurstError
 
-__all__ = ["DaskRows", "LazyRows", "ZarrRows", "as_lazy"]
+__all__ = ["DaskRows", "LazyRows", "ZarrRows", "along_rows", "as_lazy"]
 
 LOGGER = logging.getLogger("pyloca")
 
@@ -163,12 +163,34 @@ def as_lazy(data: Any, name: str = "bursts") -> LazyRows | None:
         _refuse_missing_chunks(data)
         return ZarrRows(data, 0, int(data.shape[0]) if data.shape else 0)
     if package == "dask" and hasattr(data, "rechunk"):
-        return DaskRows(_along_rows(data, name), 0, int(data.shape[0]) if data.shape else 0)
+        return DaskRows(along_rows(data, name), 0, int(data.shape[0]) if data.shape else 0)
     return None
 
 
-def _along_rows(array: Any, name: str) -> Any:
-    """Rechunk an array of Dask so that a burst is not cut."""
+def along_rows(array: Any, name: str) -> Any:
+    """Rechunk an array of Dask along its first axis only, so that neither a burst nor a point is cut.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    dask.array.Array
+
+    Raises
+    ------
+    BurstError
+        If its size is not known.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> along_rows(da.zeros((4, 3, 2), chunks=(2, 3, 2)), "bursts").numblocks
+    (2, 1, 1)
+    """
     if any(np.isnan(size) for size in array.shape):
         raise BurstError(
             f"{name} is a Dask array of unknown shape {array.shape}; call {name}.compute_chunk_sizes() first."
@@ -177,7 +199,7 @@ def _along_rows(array: Any, name: str) -> Any:
     if not cut:
         return array
     LOGGER.warning(
-        "%s is chunked along axis %s, across bursts; it is rechunked along the bursts only, which moves data.",
+        "%s is chunked along axis %s; it is rechunked along its first axis only, which moves data.",
         name,
         " and ".join(map(str, cut)),
     )

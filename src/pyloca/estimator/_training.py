@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, 
 __all__ = ["train"]
 
 Array = NDArray[np.float64]
+LOGGER = logging.getLogger("pyloca")
 
 
 def train(
@@ -45,6 +47,7 @@ def train(
     if reduction is not None:
         notes = (*notes, reduction.words())
     if model.solver == "fast" and (place := told_place(len(statistics))):
+        LOGGER.info(place)
         notes = (*notes, place)
     facts = {"solver": model.solver, "directions": seen.statistics.n_features, **problem.facts()}
     file = None if checkpoint is None else CheckpointFile(checkpoint, facts)
