@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,10 @@ def open_zarr(path: Path) -> tuple[set[str], Callable[[str], Any]]:
         raise BurstError(f"not a readable Zarr group ({str(error)[:200]}).") from error
     if isinstance(found, zarr.Array):
         return {"bursts"}, lambda name: as_lazy(found, name)
-    described = _described(found)
-    arrays = set(found.array_keys())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not recognized as a component")  # a damaged array is then missing
+        arrays = set(found.array_keys())
+        described = _described(found, arrays)
 
     def get(name: str) -> Any:
         if name not in arrays:
@@ -66,15 +69,16 @@ def open_zarr(path: Path) -> tuple[set[str], Callable[[str], Any]]:
     return arrays | set(described), get
 
 
-def _described(group: Any) -> dict[str, Any]:
+def _described(group: Any, arrays: set[str]) -> dict[str, Any]:
     """Small facts beside the arrays: those that pyloca wrote, with their checksum, or plain attributes."""
     attributes = dict(group.attrs)
     ours = attributes.get(KEY)
-    if ours is None:
+    if ours is None and not any(KEY in group[name].attrs for name in arrays):
         wanted = ("feature_names", "units", "burst_std", "provenance")
         return {name: attributes[name] for name in wanted if name in attributes}
-    facts, shapes = ours.get("facts"), _shapes(group)
-    if not isinstance(facts, dict) or ours.get("sha256") != _digest(facts, shapes):
+    ours = ours if isinstance(ours, dict) else {}
+    facts = ours.get("facts")
+    if not isinstance(facts, dict) or ours.get("sha256") != _digest(facts, _shapes(group)):
         raise BurstError("its metadata do not match their checksum; the file was altered or damaged, or is incomplete.")
     return facts
 
@@ -171,6 +175,7 @@ def create_array(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[
         fill_value=np.nan if dtype.kind == "f" else None,
         compressors=(codecs.ZstdCodec(level=1), codecs.Crc32cCodec()),
         dimension_names=AXES.get(name),
+        attributes={KEY: True},  # a group that has lost its checksum is then not taken for one of others
         config={"write_empty_chunks": True},
     )
 

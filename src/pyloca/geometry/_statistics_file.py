@@ -146,7 +146,7 @@ def _read_array(group: Any, path: Path, name: str, shape: list[int], digests: li
         ) from error
     values = np.concatenate(found) if found else np.empty(shape)
     if values.dtype.kind == "T":
-        return values.astype(object) if name == "marks" else values.astype(np.str_)
+        return values.astype(object) if name == "marks" else np.array(values.tolist())
     return values
 
 
@@ -244,10 +244,12 @@ def write_statistics(
     listed = [os.urandom(16).hex()] if source is None else _listing(Path(source))
     said = {name: _plain(value) for name, value in options.items()}
     partial.mkdir(parents=False, exist_ok=True)
-    keep = KeepParts(
-        partial, _seal({"version": VERSION, "source": listed, "options": said, "names": bursts.feature_names})
-    )
-    statistics = BurstStatistics.from_bursts(bursts, keep=keep, **options)
+    facts = {"version": VERSION, "source": listed, "options": said, "names": bursts.feature_names}
+    try:
+        statistics = BurstStatistics.from_bursts(bursts, keep=KeepParts(partial, _seal(facts)), **options)
+    except BurstError:
+        shutil.rmtree(partial)  # to go on would end the same way
+        raise
     save_statistics(statistics, path)
     shutil.rmtree(partial)
     return statistics
