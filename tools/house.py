@@ -17,7 +17,18 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_html", "_optional", "_threads", "_version", "metrics", "thresholds"},
+    {
+        "errors",
+        "_arguments",
+        "_atomic",
+        "_html",
+        "_memory",
+        "_optional",
+        "_threads",
+        "_version",
+        "metrics",
+        "thresholds",
+    },
     {"_sealed", "_workers"},
     {"plots"},
     {"bursts"},
@@ -38,7 +49,7 @@ FLOORS: list[set[str]] = [
 ]
 LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 # Private to pyloca, not to one of its packages.
-SHARED = {"_arguments", "_atomic", "_html", "_optional", "_sealed", "_threads", "_version", "_workers"}
+SHARED = {"_arguments", "_atomic", "_html", "_memory", "_optional", "_sealed", "_threads", "_version", "_workers"}
 
 
 class Import(NamedTuple):

@@ -71,8 +71,9 @@ def _words(error: BaseException) -> str | None:
             "workers died again and again over the same part of the data, most likely out of memory. Give each worker "
             "more memory, or start fewer of them on a machine; their logs say more."
         )
-    closed, cancelled = distributed.comm.CommClosedError, distributed.client.FutureCancelledError
-    if isinstance(error, (closed, cancelled, ConnectionError, TimeoutError)):
+    client = distributed.client
+    lost = (distributed.comm.CommClosedError, client.FutureCancelledError, client.ClosedClientError)
+    if isinstance(error, (*lost, ConnectionError, TimeoutError)):
         return (
             f"the connection to the Dask scheduler was lost ({type(error).__name__}: {_first_line(error)}). Nothing "
             "was written. Check that the scheduler runs, and start again; a fit continues from its checkpoint."

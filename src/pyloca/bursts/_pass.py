@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._memory import release_memory
 from pyloca._workers import current_client, worker_errors
 from pyloca.bursts._container import CHUNK, Bursts
 from pyloca.bursts._lazy import LazyRows
@@ -111,6 +112,8 @@ def map_parts(
             for _, future in waiting:
                 if not isinstance(future, dict):
                     future.cancel()
+    if lazy:
+        release_memory()
 
 
 @contextmanager

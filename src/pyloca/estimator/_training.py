@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._memory import release_memory
 from pyloca._threads import one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
@@ -62,6 +63,7 @@ def train(
     encoder, decoder = solution.encoder, solution.decoder
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
+    release_memory()
     diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter)
     dim = statistics.n_features
     fitted = {

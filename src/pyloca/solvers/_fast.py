@@ -45,7 +45,8 @@ from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Sco
 from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
-from pyloca.solvers._shards import training_client
+from pyloca.solvers._shards import MANY, training_client
+from pyloca.solvers._stack import LazyStack
 from pyloca.thresholds import CURED, MANY_APART, STRAINED
 
 __all__ = ["FastState", "solve_fast"]
@@ -487,13 +488,9 @@ class _FastSolver:
 
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Stack means and tangents in units of the data, scaled so that pushed tangents are T_i: (1 + k, n, D)."""
-        statistics, problem = self.problem.statistics, self.problem
-        stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
-        stack[0] = (statistics.means[rows] - self.shift) / self.scale
-        unit = out_scale / (self.scale * problem.burst_std)
-        for axis in range(statistics.intrinsic_dim):
-            np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
-        return self._tensor(stack)
+        unit = out_scale / (self.scale * self.problem.burst_std)
+        stack: Any = LazyStack(self.problem.statistics, rows, self.shift, self.scale, unit, self.problem.device)
+        return stack if len(rows) >= MANY else stack[:, :]
 
 
 def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:

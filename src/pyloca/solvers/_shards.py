@@ -43,9 +43,9 @@ def shard_sums(kernel: PushforwardKernel, stack: Tensor, loss: Loss) -> Iterator
     """
     n = stack.shape[1]
     for first in range(0, n, SHARD):
-        total, gradient = 0.0, torch.zeros_like(kernel.theta)
-        for start in range(first, min(first + SHARD, n), CHUNK):
-            part = slice(start, min(start + CHUNK, n))
+        total, gradient, end = 0.0, torch.zeros_like(kernel.theta), min(first + SHARD, n)
+        for start in range(first, end, CHUNK):
+            part = slice(start, min(start + CHUNK, end))
             value, cotangent = loss(kernel.forward(stack[:, part].contiguous()), part)
             total += value
             kernel.backward(cotangent, gradient)
