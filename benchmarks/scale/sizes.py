@@ -1,0 +1,69 @@
+"""10⁴, 10⁵ and 10⁶ bursts of `wifi` (M = 6, D = 17) on Zarr, fitted from the shell with two workers.
+
+The figure is the stress on a sample of 2,000 bursts in px². A row is ok if it is within the bar, if no process had more
+than 2 GB resident (all are killed if one does), and if processor seconds grew at most a fifth faster than N from 10⁴.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rows import Row
+from benchmarks.scale.watched import pyloca
+from pyloca import datasets
+from pyloca.bursts import save_bursts
+from pyloca.metrics import stress
+
+__all__ = ["ROWS"]
+
+SIZES = (10_000, 100_000, 1_000_000)
+TOLERANCE = (
+    "0.2"  # stages end early: the error is far below the bar, and the time is that of the sizes, not of the rest
+)
+BAR, FASTER = 1e-3, 1.2
+SAMPLE = 2000
+
+
+@cache
+def measure(n: int, seed: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
+        path = Path(folder)
+        X = _write(path / "bursts.zarr", n, seed)
+        options = ["--workers", "2", "-d", "2", "--tol", TOLERANCE, "--random-state", str(seed), "-q"]
+        files = ["-o", str(path / "model.safetensors"), "--embedding", str(path / "z.npy")]
+        ran = pyloca("fit", str(path / "bursts.zarr"), *options, *files)
+        if ran["code"] != 0:
+            return {
+                "value": float("inf"),
+                "ok": False,
+                "code": ran["code"],
+                "gb": ran["gb"],
+                "said": ran["said"][-400:],
+            }
+        Z = np.load(path / "z.npy", allow_pickle=False)
+    rows = np.random.RandomState(seed).permutation(n)[:SAMPLE]
+    error = float(stress(X[rows], Z[rows]))
+    facts = {key: ran[key] for key in ("gb", "seconds", "sockets")}
+    return {"value": error, "ok": error <= BAR and not ran["exceeded"], **facts}
+
+
+def _write(path: Path, n: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    data = datasets.wifi(n, random_state=seed)
+    save_bursts(data.bursts, path)
+    return data.X
+
+
+def against(n: int, seed: int) -> dict[str, Any]:
+    facts, least = measure(n, seed), measure(SIZES[0], seed)
+    if "seconds" not in facts or "seconds" not in least:
+        return facts
+    ratio = facts["seconds"] / least["seconds"] / (n / SIZES[0])
+    return facts | {"seconds_per_n": ratio, "ok": facts["ok"] and ratio <= FASTER}
+
+
+ROWS = tuple(Row(f"N = {n:,}, 2 workers", BAR, "stress in px²", partial(against, n), seeds=(0,)) for n in SIZES)
