@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ N, REPEATS = 100_000, 5
 
 def statistics_cost(seed: int) -> dict[str, Any]:
     """Processor seconds per burst of the pass over raw bursts on Zarr, and how much faster two workers are than one."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
         path = save_bursts(datasets.wifi(N, random_state=seed).bursts, Path(folder, "b.zarr"))
@@ -40,12 +41,11 @@ def statistics_cost(seed: int) -> dict[str, Any]:
         seconds = time.process_time() - start
         walls = {}
         for workers in (1, 2):
-            with LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as c:
-                with Client(c):
-                    BurstStatistics.from_bursts(open_bursts(path)[:5000], 2)  # workers import
-                    start = time.perf_counter()
-                    BurstStatistics.from_bursts(open_bursts(path), 2)
-                    walls[workers] = time.perf_counter() - start
+            with _local(workers) as cluster, Client(cluster):
+                BurstStatistics.from_bursts(open_bursts(path)[:5000], 2)  # workers import
+                start = time.perf_counter()
+                BurstStatistics.from_bursts(open_bursts(path), 2)
+                walls[workers] = time.perf_counter() - start
     return {
         "value": 1e6 * seconds / N,
         "ok": True,
@@ -57,7 +57,7 @@ def statistics_cost(seed: int) -> dict[str, Any]:
 
 def evaluation_cost(seed: int) -> dict[str, Any]:
     """Processor seconds per burst of one evaluation, what goes over the wire, and the speed-up of two workers."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     generator = torch.Generator().manual_seed(seed)
     network = MLP(17, (50, 50), 2, skip=True).double()
@@ -73,15 +73,14 @@ def evaluation_cost(seed: int) -> dict[str, Any]:
         seconds = (time.process_time() - start) / REPEATS
     walls, same = {}, True
     for workers in (1, 2):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-            with Client(cluster) as client:
-                evaluation.shards = _shards.Shards(client, network, stack, loss, _fast._narrowed)
-                there = evaluation(theta)  # shards arrive
-                same &= here[0] == there[0] and torch.equal(here[1], there[1])
-                start = time.perf_counter()
-                for _ in range(REPEATS):
-                    evaluation(theta)
-                walls[workers] = (time.perf_counter() - start) / REPEATS
+        with _local(workers) as cluster, Client(cluster) as client:
+            evaluation.shards = _shards.Shards(client, network, stack, loss, _fast._narrowed)
+            there = evaluation(theta)  # shards arrive
+            same &= here[0] == there[0] and torch.equal(here[1], there[1])
+            start = time.perf_counter()
+            for _ in range(REPEATS):
+                evaluation(theta)
+            walls[workers] = (time.perf_counter() - start) / REPEATS
     return {
         "value": 1e6 * seconds / N,
         "ok": bool(same),
@@ -94,22 +93,27 @@ def evaluation_cost(seed: int) -> dict[str, Any]:
 def flops(dim: int, hidden: tuple[int, ...], d: int, k: int) -> float:
     """Floating-point operations per burst of one evaluation: products forwards, and twice as many backwards."""
     sizes = (dim, *hidden, d)
-    products = sum(a * b for a, b in zip(sizes, sizes[1:], strict=False)) + dim * d  # the last is the skip
+    products = sum(a * b for a, b in pairwise(sizes)) + dim * d  # the last is the skip
     return 3.0 * 2.0 * (1 + k) * products
 
 
 def message_cost(seed: int) -> dict[str, Any]:
     """Processor seconds per task that sends θ and returns a gradient, of client and scheduler together."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     theta, tasks = np.zeros(3700), 500
-    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-        with Client(cluster) as client:
-            client.gather(client.map(_echo, range(20), [theta] * 20, pure=False))
-            start = time.process_time()
-            client.gather(client.map(_echo, range(tasks), [theta] * tasks, pure=False))
-            seconds = time.process_time() - start
+    with _local(1) as cluster, Client(cluster) as client:
+        client.gather(client.map(_echo, range(20), [theta] * 20, pure=False))
+        start = time.process_time()
+        client.gather(client.map(_echo, range(tasks), [theta] * tasks, pure=False))
+        seconds = time.process_time() - start
     return {"value": 1e3 * seconds / tasks, "ok": True, "bytes": 2.0 * theta.nbytes}
+
+
+def _local(workers: int) -> Any:
+    from distributed import LocalCluster
+
+    return LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
 
 
 def _echo(number: int, theta: Any) -> Any:

@@ -6,6 +6,7 @@ earlier fit untouched; for sockets, the number of addresses that are not of this
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -41,14 +42,12 @@ def running(folder: Path, memory: str = "2GB") -> Any:
     worker = None
     try:
         until(file.is_file)
+        limits = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard"]
         worker = subprocess.Popen(
-            [*dask, "worker", "--scheduler-file", str(file), "--host", "127.0.0.1", "--nthreads", "1"]
-            + ["--no-dashboard", "--memory-limit", memory, "--death-timeout", "20"],
+            [*dask, "worker", *limits, "--memory-limit", memory],
             **quiet,
         )
         until(lambda: len(psutil.Process(worker.pid).children()) > 0)
-        import json
-
         yield scheduler, json.loads(file.read_text())["address"]
     finally:
         for process in (worker, scheduler):

@@ -13,16 +13,21 @@ from typing import Any
 
 import psutil
 
-__all__ = ["LIMIT", "pyloca", "watch"]
+__all__ = ["LIMIT", "pyloca", "until", "watch"]
 
 LIMIT = 2 << 30  # bytes that a process may have resident; beyond, all are killed
 EVERY = 0.25  # seconds
 
 
-def pyloca(*arguments: str, during: Callable[[psutil.Process], None] = lambda process: None) -> dict[str, Any]:
-    """Run ``pyloca``; return its exit code, messages, processor seconds of all its processes, and what they used."""
+def pyloca(
+    *arguments: str, during: Callable[[psutil.Process], None] = lambda process: None, first: str = ""
+) -> dict[str, Any]:
+    """Run ``pyloca``; return its exit code, messages, processor seconds of all its processes, and what they used.
+
+    `first` is Python to run before the command.
+    """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pyloca", *arguments]
+    command = [sys.executable, "-c", f"{first}\nfrom pyloca.cli import main\nmain()", *arguments]
     child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     seen: dict[str, Any] = {"gb": 0.0, "exceeded": False, "seconds": 0.0, "sockets": set()}
     stop = threading.Event()

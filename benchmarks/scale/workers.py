@@ -69,27 +69,27 @@ def killed(seed: int) -> dict[str, Any]:
 
     expected, moments = reference(), random.Random(seed)
     differ, hit = 0, 0
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-        with Client(cluster):
-            start = time.perf_counter()
+    local = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    with local as cluster, Client(cluster):
+        start = time.perf_counter()
+        differ += int(not np.array_equal(fit(), expected))
+        usual = time.perf_counter() - start
+        for _ in range(KILLS):
+            done = threading.Event()
+
+            def kill(after: float, done: threading.Event) -> None:
+                nonlocal hit
+                if done.wait(after):
+                    return  # the fit was quicker
+                with suppress(ProcessLookupError, TypeError):  # it is just being started again
+                    os.kill(moments.choice(list(cluster.workers.values())).pid, signal.SIGKILL)
+                    hit += 1
+
+            thread = threading.Thread(target=kill, args=(moments.uniform(0.2, 0.95) * usual, done))
+            thread.start()
             differ += int(not np.array_equal(fit(), expected))
-            usual = time.perf_counter() - start
-            for _ in range(KILLS):
-                done = threading.Event()
-
-                def kill(after: float, done: threading.Event) -> None:
-                    nonlocal hit
-                    if done.wait(after):
-                        return  # the fit was quicker
-                    with suppress(StopIteration, ProcessLookupError, TypeError):
-                        os.kill(moments.choice(list(cluster.workers.values())).pid, signal.SIGKILL)
-                        hit += 1
-
-                thread = threading.Thread(target=kill, args=(moments.uniform(0.2, 0.95) * usual, done))
-                thread.start()
-                differ += int(not np.array_equal(fit(), expected))
-                done.set()
-                thread.join()
+            done.set()
+            thread.join()
     return {"value": float(differ), "ok": differ == 0 and hit >= KILLS - 2, "killed": hit, "fits": KILLS + 1}
 
 
