@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md, docs/results.md and docs/trust.md; --check fails when they are stale."""
+"""Write the generated parts of README.md and of docs/results.md, trust.md and large.md; --check fails when stale."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import statistics
 import sys
 from pathlib import Path
 from typing import Any
+
+from scale_page import part as scale_part
 
 from pyloca.thresholds import TABLE, Definition, Threshold
 
@@ -513,11 +515,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    trust, top = ROOT / "docs" / "trust.md", ROOT / "README.md"
+    trust, top, large = ROOT / "docs" / "trust.md", ROOT / "README.md", ROOT / "docs" / "large.md"
     pages = {
         ROOT / "docs" / "results.md": results_page(),
         trust: with_part(trust, thresholds_tables()),
         top: with_part(top, accuracy_table()),
+        large: with_part(large, scale_part(load("scale"))),
     }
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:

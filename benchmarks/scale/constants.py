@@ -137,7 +137,8 @@ from pyloca import LOCA, datasets
 warnings.simplefilter("ignore")
 data = datasets.mushroom(200, 20, random_state=0)
 model = LOCA(burst_std=0.01, hidden_layers=(10,), max_iter=60, random_state=0).fit(data.bursts)
-X = np.resize(data.Y, (10_000_000, 2))
+X = np.empty((10_000_000, 2))
+X.reshape(-1, 200, 2)[:] = data.Y
 model.transform(X[:300_000])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 Z = model.transform(X)
