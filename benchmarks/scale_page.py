@@ -17,8 +17,8 @@ def part(facts: dict[str, Any]) -> str:
 
 def _table(rows: dict[str, Any]) -> list[str]:
     lines = [
-        "`python -m benchmarks scale`, on a machine of two cores that others used at the same time; processor seconds are",
-        "of all processes together, memory is that of the largest. Speed-ups are of wall-clock time, on the busy machine.",
+        "`python -m benchmarks scale`, on a machine of two cores that others used at the same time. Processor seconds",
+        "are of all processes together, memory is that of the largest, and speed-ups are of wall-clock time.",
         "",
         "| what | figure | bar | | holds |",
         "|---|---|---|---|---|",
@@ -72,8 +72,8 @@ def _model(runs: dict[str, Any]) -> list[str]:
         f"| messages of one evaluation | | {tasks:,.0f} tasks of {task['bytes'] / 1e3:.0f} kB there and back | "
         f"{task['value']:.1f} ms of the scheduler each: {asked:.0f} s |",
         "",
-        f"Two things stand in the way. With shards of {SHARD:,} bursts the scheduler would need {asked:.0f} s to ask for "
-        f"what takes the workers {one:.0f} s; shards of a million bursts make that {asked * SHARD / 1e6:.1f} s. And the "
-        "process that fits holds all statistics today, where it would have to hold none. So 10⁹ bursts are an estimate, "
-        "and not something that this version does.",
+        f"Two things stand in the way. With shards of {SHARD:,} bursts the scheduler would need {asked:.0f} s to ask",
+        f"for what takes the workers {one:.0f} s; shards of a million bursts make that {asked * SHARD / 1e6:.1f} s. And",
+        "the process that fits holds all statistics today, where it would have to hold none. So 10⁹ bursts are an",
+        "estimate, and not something that this version does.",
     ]
