@@ -73,7 +73,7 @@ def _model(runs: dict[str, Any]) -> list[str]:
         f"{task['value']:.1f} ms of the scheduler each: {asked:.0f} s |",
         "",
         f"Two things stand in the way. With shards of {SHARD:,} bursts the scheduler would need {asked:.0f} s to ask",
-        f"for what takes the workers {one:.0f} s; shards of a million bursts make that {asked * SHARD / 1e6:.1f} s. And",
-        "the process that fits holds all statistics today, where it would have to hold none. So 10⁹ bursts are an",
+        f"for what takes the workers {one:.0f} s; shards of a million bursts make that {asked * SHARD / 1e6:.1f} s.",
+        "And the process that fits holds all statistics today, where it would have to hold none. So 10⁹ bursts are an",
         "estimate, and not something that this version does.",
     ]
