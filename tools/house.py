@@ -21,15 +21,16 @@ FLOORS: list[set[str]] = [
         "errors",
         "_arguments",
         "_atomic",
+        "_filters",
         "_html",
         "_memory",
         "_optional",
+        "_signals",
         "_threads",
         "_version",
-        "metrics",
         "thresholds",
     },
-    {"_sealed", "_workers"},
+    {"_contract", "_sealed", "_workers", "metrics"},
     {"plots"},
     {"bursts"},
     {"geometry", "datasets"},
@@ -49,7 +50,20 @@ FLOORS: list[set[str]] = [
 ]
 LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 # Private to pyloca, not to one of its packages.
-SHARED = {"_arguments", "_atomic", "_html", "_memory", "_optional", "_sealed", "_threads", "_version", "_workers"}
+SHARED = {
+    "_arguments",
+    "_atomic",
+    "_contract",
+    "_filters",
+    "_html",
+    "_memory",
+    "_optional",
+    "_sealed",
+    "_signals",
+    "_threads",
+    "_version",
+    "_workers",
+}
 
 
 class Import(NamedTuple):

@@ -16,8 +16,17 @@ __all__ = [
 ]
 
 
+LONGEST = 4000  # characters of a message; a table may have a hundred thousand columns
+
+
 class PylocaError(Exception):
     """Base class of the exceptions that pyloca defines."""
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        if len(text) > LONGEST:
+            text = f"{text[: LONGEST // 2]} … [{len(text):,} characters] … {text[-LONGEST // 4 :]}"
+        super().__init__(text)
 
 
 class BurstError(PylocaError, ValueError):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import LARGEST, as_numbers, brief
+
 __all__ = ["RigidMap", "calibrate", "stress"]
 
 # Up to this many points all pairs are taken, in slabs; beyond it, this many random pairs.
@@ -17,13 +19,16 @@ SLAB = 1 << 20
 
 
 def _pair(X: ArrayLike, Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    X, Z = as_numbers("X", X), as_numbers("Z", Z)
     if X.ndim != 2 or Z.ndim != 2 or len(X) != len(Z):
         raise ValueError(f"X and Z must be 2-d with the same number of rows; got shapes {X.shape} and {Z.shape}.")
     for name, points in (("X", X), ("Z", Z)):
-        bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+        bad = np.flatnonzero(~(np.abs(points) <= LARGEST).all(axis=1))  # nan is not
         if len(bad):
-            raise ValueError(f"{name} must be finite; row {bad[0]} (of {len(bad)} such rows) is {points[bad[0]]}.")
+            raise ValueError(
+                f"{name} must be finite, up to {LARGEST:g}; row {bad[0]} (of {len(bad)} such rows) is "
+                f"{brief(points[bad[0]].tolist())}."
+            )
     return X, Z
 
 
@@ -122,7 +127,10 @@ class RigidMap:
         -------
         (n, e) array
         """
-        return self.scale * np.asarray(Z, dtype=np.float64) @ self.rotation + self.shift
+        points = as_numbers("Z", Z)
+        if points.ndim < 1 or points.shape[-1] != len(self.rotation) or not np.isfinite(points).all():
+            raise ValueError(f"Z has shape {points.shape}; expected finite numbers (n, {len(self.rotation)}).")
+        return self.scale * points @ self.rotation + self.shift
 
 
 def calibrate(X: ArrayLike, Z: ArrayLike, *, scale: bool = False) -> RigidMap:

@@ -106,7 +106,7 @@ def test_points_that_are_not_finite(method, value):
     model, _ = fitted()
     points = np.zeros((4, 3 if method == "transform" else 2))
     points[2, 1] = value
-    with pytest.raises(ValueError, match=r"contains NaN or infinity.*[:;] remove or repair these (points|rows)"):
+    with pytest.raises(ValueError, match=r"contains NaN, infinity.*[:;] remove or repair these (points|rows)"):
         getattr(model, method)(points)
 
 

@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pyloca._arguments import check_real
+from pyloca._arguments import as_numbers, brief, check_real, refuse_masked
 from pyloca.bursts._arrays import (
     as_burst,
+    as_indices,
     check_array,
     check_dtype,
     check_effective_counts,
     forget_pages,
     join,
     offsets_of,
-    refuse_masked,
 )
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
 from pyloca.bursts._lazy import LazyRows, as_lazy
 from pyloca.bursts._noise import check_noise, divide_noise
+from pyloca.bursts._on_disk import on_disk
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
@@ -39,8 +40,8 @@ class Bursts:
     Parameters
     ----------
     data : array of shape (N, M, D), a sequence of N arrays of shape (M_i, D), or Bursts
-        Real numbers. A memory-mapped array, and an array of Zarr or Dask, is kept as it is and read in chunks, so the
-        data may exceed memory.
+        Real numbers. A memory-mapped array stays in its file, and so does an array of Zarr or Dask; they are read in
+        chunks, so the data may exceed memory.
     ids : sequence of N labels, optional
         Ids of the bursts: unique integers or text; anything else becomes text. None numbers them from 0.
     feature_names : sequence of D str, optional
@@ -100,7 +101,7 @@ class Bursts:
     (['b', 'c'], "burst 'e'", 'p (Pa)')
     """
 
-    _points: NDArray[Any] | LazyRows  # (N', M, D), or (n, D) with offsets
+    _points: Any  # an array, `FileArray` or `LazyRows` (N', M, D), or (n, D) with offsets
     _offsets: NDArray[np.int64] | None
     _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
     _ids: NDArray[Any]  # (N,)
@@ -133,7 +134,7 @@ class Bursts:
             if ids is not None:
                 self._ids, self.has_ids = check_ids(ids, len(data)), True
         else:
-            refuse_masked(data, "bursts")
+            refuse_masked("bursts", data, BurstError)
             if isinstance(data, (list, tuple)):
                 feature_names = names_of_frames(data) if feature_names is None else feature_names
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
@@ -144,22 +145,15 @@ class Bursts:
                     array = np.stack(parts) if parts else np.empty((0, 0, 0))
                     self._init(check_array(array), None, labels, ids is not None)
             else:
-                # np.asarray would forget that a memory-mapped array is one, which is harmless: it stays lazy.
-                array = check_array(as_lazy(data) or np.asarray(data))
-                labels = np.arange(len(array)) if ids is None else check_ids(ids, len(array))
-                self._init(array, None, labels, ids is not None)
+                stored = check_array(as_lazy(data) or on_disk(data))
+                labels = np.arange(len(stored)) if ids is None else check_ids(ids, len(stored))
+                self._init(stored, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
         self._perturb(perturbations)
         if effective_counts is not None:
             self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
-    def _init(
-        self,
-        points: NDArray[Any] | LazyRows,
-        offsets: NDArray[np.int64] | None,
-        ids: NDArray[Any],
-        has_ids: bool,
-    ) -> None:
+    def _init(self, points: Any, offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
         self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
         self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
         self._perturbations, self._noise = None, None
@@ -233,7 +227,8 @@ class Bursts:
         >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
         Bursts(N=2, M=2..3, D=2)
         """
-        refuse_masked(points, "points")
+        refuse_masked("points", points, BurstError)
+        refuse_masked("offsets", offsets, BurstError)
         found: Any = check_dtype(as_lazy(points, "points") or np.asarray(points), "points")
         if found.ndim != 2 or found.shape[1] == 0:
             raise BurstError(f"points has shape {found.shape}; expected (n, D) with offsets of length N + 1.")
@@ -448,7 +443,7 @@ class Bursts:
             return self._divided(self._burst(int(self._rows[key])).astype(np.float64))
         rows = np.atleast_1d(self._rows[key])
         if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
-            raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {key!r}.")
+            raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {brief(key)}.")
         noise = self._noise
         if noise is not None and noise[1]:
             noise = noise[0][key], True
@@ -501,7 +496,7 @@ class Bursts:
         >>> Bursts(np.full((2, 1, 2), 6.0)).scaled([1, 3])[0].tolist()
         [[6.0, 2.0]]
         """
-        factor = np.asarray(scale, dtype=np.float64)
+        factor = as_numbers("scale", scale)
         if factor.shape != (self.n_features,):
             raise ValueError(f"scale has shape {factor.shape}; expected ({self.n_features},), one number per feature.")
         bad = np.flatnonzero(~(factor > 0))  # nan is not
@@ -550,7 +545,9 @@ class Bursts:
         >>> bursts.counts.tolist(), bursts[1].ravel().tolist(), bursts.set_aside.tolist()
         ([3, 2], [4.0, 5.0], [0, 1])
         """
-        rows, inside = np.asarray(bursts, dtype=np.int64), np.asarray(points, dtype=np.int64)
+        rows, inside = as_indices("bursts", bursts), as_indices("points", points)
+        if rows.shape != inside.shape:
+            raise BurstError(f"bursts names {len(rows)} points and points {len(inside)}; expected as many.")
         starts, ends = self._bounds(self._rows)
         known = (rows >= 0) & (rows < len(self)) & (inside >= 0)
         known[known] = inside[known] < (ends - starts)[rows[known]]

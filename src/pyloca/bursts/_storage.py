@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import brief
 from pyloca._atomic import write_atomically
 from pyloca._optional import need
 from pyloca.bursts._container import Bursts
@@ -32,6 +33,7 @@ __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "read_parquet
 UNIT = b"units"  # key of a unit in the metadata of a Parquet column
 # Arrays beside the points in .npz and HDF5.
 DESCRIBED = ("ids", "feature_names", "units", "perturbations", "noise", "effective_counts")
+COPY = "Only what lies in the file itself is read: copy the data into it."
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -115,7 +117,7 @@ def open_bursts(
     """
     check_choice(columns, exclude)
     if on_text not in ("raise", "warn"):
-        raise ValueError(f'on_text must be "raise" or "warn"; got {on_text!r}.')
+        raise ValueError(f'on_text must be "raise" or "warn"; got {brief(on_text)}.')
     check_missing(missing)
     path = _readable(path)
     both = columns if columns is None else [*columns, *perturbations]
@@ -249,7 +251,8 @@ def _readable(path: str | os.PathLike[str]) -> Path:
     if path.suffix.lower() not in READERS:
         raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
     if not (path.is_file() or (path.suffix.lower() == ".zarr" and path.is_dir())):
-        raise BurstError(f"{path}: {'is a directory; expected a file' if path.is_dir() else 'there is no such file'}.")
+        there = "is a directory; expected a file" if path.is_dir() else "exists but is not a regular file"
+        raise BurstError(f"{path}: {there if path.exists() else 'there is no such file'}.")
     return path
 
 
@@ -284,14 +287,30 @@ def _read_npz(path: Path, wanted: Wanted) -> Bursts:
 def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
     h5py = need("h5py", "hdf5")
     with h5py.File(path, "r") as file:
-        names = {name for name in file if isinstance(file[name], h5py.Dataset)}
-        bursts = _select(_from_named(names, lambda name: file[name][()]), wanted)
+        bursts = _select(_from_named(set(file), lambda name: _own_numbers(h5py, file, name)), wanted)
     return settle_missing(bursts, wanted.missing)
 
 
 def _read_zarr(path: Path, wanted: Wanted) -> Bursts:
     bursts = _select(_from_named(*open_zarr(path)), wanted)
     return drop_missing(bursts) if wanted.missing == "drop" else bursts
+
+
+def _own_numbers(h5py: Any, file: Any, name: str) -> NDArray[Any]:
+    """Read a dataset that lies in this very file; HDF5 would follow links and storage to any other, without a word."""
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink):
+        raise BurstError(f"`{name}` is a link. {COPY}")
+    found = file[name]
+    if not isinstance(found, h5py.Dataset):
+        raise BurstError(f"`{name}` is a {type(found).__name__.lower()}; expected a dataset.")
+    if found.is_virtual or found.external:
+        raise BurstError(f"the numbers of `{name}` are in other files ({_elsewhere(found)}). {COPY}")
+    return np.asarray(found[()])
+
+
+def _elsewhere(found: Any) -> str:
+    files = [source.file_name for source in found.virtual_sources()] if found.is_virtual else found.external
+    return ", ".join(str(one if isinstance(one, str) else one[0]) for one in files[:3])
 
 
 def _from_named(names: set[str], get: Callable[[str], NDArray[Any]]) -> Bursts:

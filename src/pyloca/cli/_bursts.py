@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import cli, debug_option, not_the_data, usage, writable
+from pyloca.cli._main import cli, debug_option, usage, writable
 from pyloca.cli._settings import units
 
 if TYPE_CHECKING:
@@ -133,8 +133,6 @@ def bursts(
     spots = Spots(**{name: options[name] for name in Spots._fields})
     flashes = Flashes(**{name: options[name] for name in Flashes._fields})
     writable(output, *WRITTEN)
-    for path in data:
-        not_the_data(path, output)
     kind = _kind(data, columns, recording, spots, flashes, neighbors)
     from pyloca.bursts import Bursts, save_bursts
 

@@ -327,15 +327,15 @@ def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: S
 
 
 def _read_npy(path: str) -> Array:
-    values = _load(path)
+    values = _load(path, mapped=False)  # of a map of a file that is cut meanwhile the process would die
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise BurstError(f"has shape {values.shape} and dtype {values.dtype}; expected numbers (n, D).")
     return np.asarray(values, dtype=np.float64)
 
 
-def _load(path: str) -> NDArray[Any]:
+def _load(path: str, *, mapped: bool = True) -> NDArray[Any]:
     try:
-        values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        values: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise BurstError("not a readable .npy file of numbers; it is truncated, or holds Python objects.") from error
     return values

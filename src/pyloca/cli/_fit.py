@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import click
 
 from pyloca.cli._cluster import cluster, cluster_options
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, usage, writable
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
 from pyloca.errors import TrustWarning
 
@@ -93,7 +93,19 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--checkpoint", type=FILE, help="Save the training state to this .checkpoint file.  [default: OUTPUT.checkpoint]"
 )
 @cluster_options
-@click.option("--resume", is_flag=True, help="Continue from the checkpoint of an interrupted fit, if there is one.")
+@click.option(
+    "--checkpoint-every",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two writes of the checkpoint.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue from the checkpoint of an interrupted fit, if there is one, to the same bits.",
+)
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
@@ -108,6 +120,7 @@ def fit(
     static: Path | None,
     config: Path | None,
     checkpoint: Path | None,
+    checkpoint_every: float,
     resume: bool,
     print_config: bool,
     quiet: bool,
@@ -126,7 +139,8 @@ def fit(
     --config, which has the same names with underscores. Workers of Dask pay from 100,000 bursts on.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
-    interrupted (Ctrl-C, SIGTERM) leaves a checkpoint: the same command with --resume continues from there.
+    interrupted (Ctrl-C, SIGTERM, even SIGKILL) leaves a checkpoint, and the one before it under the name .previous: the
+    same command with --resume continues from there. They are deleted once the model is written.
 
     \b
     Examples:
@@ -144,7 +158,8 @@ def fit(
         raise click.UsageError("nothing would be written: give -o model.safetensors, --embedding z.csv or --json.")
     if output is not None and output.suffix != ".safetensors":
         raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
-    if checkpoint is None and output is not None:
+    writable(checkpoint, ".checkpoint")
+    if checkpoint is None and output is not None:  # nobody asked for it: if it cannot be written, the fit goes on
         checkpoint = output.with_name(f"{output.name}.checkpoint")
     if resume and checkpoint is None:
         raise click.UsageError("--resume needs a checkpoint: give --checkpoint FILE, or -o model.safetensors.")
@@ -154,13 +169,12 @@ def fit(
         )
     writable(output)
     writable(embedding, ".csv", ".npy")
-    writable(checkpoint, ".checkpoint")
-    not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
     from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
     from pyloca.geometry import holds_statistics, read_statistics
+    from pyloca.solvers import checkpoint_files
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
     with usage():
@@ -177,14 +191,10 @@ def fit(
         bursts = Bursts(raw, units=units) if units else raw
     say_left_out(left_out)
     known = None if distances is None else read_distances(distances, bursts.ids)
-    with usage(), cluster(workers, scheduler), _earlier(checkpoint, resume), warnings.catch_warnings():
+    saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "resume": resume}
+    with usage(), cluster(workers, scheduler), _told(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
-        try:
-            model.fit(bursts, static=still, checkpoint=checkpoint)
-        except (KeyboardInterrupt, Terminated):
-            if checkpoint is not None and checkpoint.is_file():
-                click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
-            raise
+        model.fit(bursts, None, static=still, **saved)
         if known is not None:
             click.echo(f"Scale: {model.rescale(*known).rescaling_}.", err=True)
     burst_id = columns.burst_id or BURST_ID
@@ -199,7 +209,9 @@ def fit(
         labels = bursts.ids if named else None
         write_rows(model.embedding_, [f"z{i}" for i in range(model.n_components_)], embedding, labels, burst_id)
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+        for file in checkpoint_files(checkpoint):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps(_facts(model, bursts, left_out), indent=2))
     _say_scale(model)
@@ -243,25 +255,31 @@ def _say_scale(model: LOCA) -> None:
 
 
 @contextmanager
-def _earlier(checkpoint: Path | None, resume: bool) -> Iterator[None]:
-    """Resume from an earlier checkpoint, or set it aside and put it back if the fit fails before it has its own."""
-    found = checkpoint is not None and checkpoint.is_file()
+def _told(checkpoint: Path | None, resume: bool) -> Iterator[None]:
+    """Say what becomes of a checkpoint that is there, and whether an interrupted fit has left its own."""
+    from pyloca.solvers import checkpoint_files
+
+    files = () if checkpoint is None else checkpoint_files(checkpoint)[:2]
+    found = next((file for file in files if os.path.isfile(file)), None)
     if resume:
         click.echo(
-            f"Resuming from '{checkpoint}'." if found else f"There is no '{checkpoint}' yet: starting from scratch.",
+            f"Resuming from '{found}'." if found else f"There is no '{checkpoint}' yet: starting from scratch.",
             err=True,
         )
-    if checkpoint is None or resume or not found:
-        yield
-        return
-    click.echo(f"Starting from scratch; --resume would continue '{checkpoint}' of an earlier fit.", err=True)
-    aside = checkpoint.with_name(f"{checkpoint.name}.earlier")
-    os.replace(checkpoint, aside)
+    elif found:
+        click.echo(f"Starting from scratch; --resume would continue '{found}' of an earlier fit.", err=True)
+    before = _stamp(checkpoint)
     try:
         yield
-    except BaseException:
-        if not checkpoint.exists():
-            os.replace(aside, checkpoint)
+    except (KeyboardInterrupt, Terminated):
+        if _stamp(checkpoint) not in (None, before) or (resume and found):
+            click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
         raise
-    finally:
-        aside.unlink(missing_ok=True)
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """Return what changes when a file is replaced; None if there is none."""
+    if path is None or not os.path.isfile(path):
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns

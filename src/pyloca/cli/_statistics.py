@@ -10,7 +10,7 @@ import click
 
 from pyloca.cli._cluster import cluster, cluster_options
 from pyloca.cli._column_options import Columns, columns_options
-from pyloca.cli._main import cli, debug_option, not_the_data, require, usage, writable
+from pyloca.cli._main import cli, debug_option, require, usage, writable
 from pyloca.cli._settings import noise
 
 __all__ = ["statistics"]
@@ -54,7 +54,6 @@ def statistics(
     """
     require("zarr", "scale")
     writable(output, ".zarr")
-    not_the_data(data, output)
     from pyloca.cli._data import read_bursts, say_left_out
     from pyloca.geometry import write_statistics
 

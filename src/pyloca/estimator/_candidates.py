@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.bursts import Bursts
 from pyloca.checks import enough_components
-from pyloca.errors import TrustWarning
 from pyloca.geometry import BurstStatistics
 
 __all__ = ["MORE", "ComponentFits", "compare_components"]
@@ -89,6 +87,6 @@ def compare_components(
 
 
 def _fit(model: Any, data: Bursts | BurstStatistics) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # some candidates are expected to be bad
-        return model.fit(data)
+    """Fit without a warning: some candidates are expected to be bad. A filter would silence other threads as well."""
+    model._become(model._fit(data))
+    return model

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pyloca._arguments import is_integer
+from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
@@ -26,14 +26,17 @@ from pyloca.estimator._candidates import MORE, compare_components
 from pyloca.estimator._lazily import is_labelled, is_lazy, transform_labelled, transform_lazy
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._prepare import left_out, noise_of, prepare, refuse_unfit, told_noise
+from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
 from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
-from pyloca.estimator._training import train
+from pyloca.estimator._tangents import one_tangent_more
+from pyloca.estimator._training import checkpoint_at, train
+from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
+from pyloca.solvers import EVERY, CheckpointFile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -204,7 +207,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
 
     # Not metadata to route: these are options of a call.
-    __metadata_request__fit = {"checkpoint": UNUSED, "static": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__fit = dict.fromkeys(("checkpoint", "checkpoint_every", "resume", "static"), UNUSED)
     __metadata_request__transform = {"return_trust": UNUSED}  # noqa: RUF012
     __metadata_request__inverse_transform = {"Z": UNUSED}  # noqa: RUF012
 
@@ -217,6 +220,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         static: Data | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
+        resume: bool = True,
     ) -> LOCA:
         """Fit encoder and decoder to bursts.
 
@@ -231,9 +236,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Taken by the same instrument while nothing was perturbed: their spread is the measurement noise. Take them
             at several places if the noise may differ from place to place. Replaces `measurement_noise`.
         checkpoint : path, optional
-            Keep the state of the training in this file. If the file exists, the fit resumes from it; it raises if the
-            file was written for other data or settings (`max_iter` may grow). Needs an integer `random_state`. Delete
-            the file once the model is saved.
+            Keep the state of the training in this file, and the state before it in a second one, named .previous. If
+            the file exists, the fit resumes from it, and ends bit for bit as it would have ended without the
+            interruption; it raises if the file was written for other data or settings (`max_iter` may grow). A file
+            that cannot be written is warned of, and ends no fit. Needs an integer `random_state`. Delete both files
+            once the model is saved.
+        checkpoint_every : float, default=10.0
+            Seconds between two writes of the checkpoint; it is also written when the fit is interrupted.
+        resume : bool, default=True
+            False starts from scratch, and replaces a checkpoint that is there.
 
         Returns
         -------
@@ -248,11 +259,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If a parameter is wrong.
         ConvergenceError
             If the loss is not finite and cannot be recovered.
+        ModelFileError
+            If the checkpoint is damaged, and the one before it as well, or belongs to another fit.
 
         Warns
         -----
         TrustWarning
             If a check says that the result should not be believed.
+        UserWarning
+            If the checkpoint cannot be written, or the newest is damaged and the fit resumes from the one before it.
 
         Examples
         --------
@@ -261,12 +276,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
         2
         """
-        fitted = self._fit(X, checkpoint, static)
-        # All at once: an interrupted fit leaves the estimator as it was.
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self._become(self._fit(X, static, checkpoint_at(self, checkpoint, checkpoint_every, resume)))
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -294,27 +304,55 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X).embedding_
 
-    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None, static: Data | None = None) -> dict[str, Any]:
+    def _become(self, fitted: dict[str, Any], *, keep: bool = False) -> None:
+        """Take over fitted attributes, in place of all others unless these are kept.
+
+        In one assignment: an interrupt, or another thread, finds the estimator as it was or as it will be.
+        """
+        kept = {name: value for name, value in vars(self).items() if keep or name.startswith("_") or name[-1] != "_"}
+        self.__dict__ = kept | fitted
+
+    def _fit(
+        self,
+        X: Data,
+        static: Data | None = None,
+        checkpoint: Callable[[dict[str, Any]], CheckpointFile] | None = None,
+    ) -> dict[str, Any]:
         check_parameters(self)
-        if checkpoint is not None and not is_integer(self.random_state, 0):
-            raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
         ready = prepare(self, X, static)
         bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
         refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
         notes, constants = left_out(ready)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known), "notes": notes, "constants": constants}
-        file = None if checkpoint is None else Path(checkpoint)
-        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=file, **settings)
+        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=checkpoint, **settings)
         found = {finding.name for finding in fitted["diagnostics_"].findings}
         if self.n_components == "auto" and not compared and _SHAPE & found:
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
+            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, static))
+            if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
+                return fitted
         told = told_noise(ready, self.measurement_noise, static)
         fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
         read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
         return with_strays(fitted, ready) | read
+
+    def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
+        """Whether a tangent may be hidden beside those that were found, and the coordinates may have room for it."""
+        if ready.bursts is None:
+            return False
+        if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
+            found = {finding.name for finding in fitted["diagnostics_"].findings}
+            if fitted["n_components_"] == fitted["intrinsic_dim_"] or "large_bursts" not in found:
+                return False
+        return hidden_tangent(ready.statistics, ready.bursts) is not None
+
+    def _with(self, **parameters: Any) -> LOCA:
+        """Return an unfitted estimator with other parameters."""
+        return type(self)(**(self.get_params(deep=False) | parameters))
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -527,7 +565,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (200, 2)
         """
         check_is_fitted(self)
-        rows = np.asarray(Z)
+        rows = as_numbers("Z", Z)
         if rows.ndim != 2:
             raise ValueError(
                 f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, "
@@ -572,21 +610,21 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, *, named: bool = False) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array; remove or fill the masked points.")
+        refuse_masked("X", X)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         if named and np.shape(X)[1:] == (self.n_features_in_,):  # scikit-learn would miss the names
             rows = check_array(X, **options)
         else:
             rows = validate_data(self, X, reset=False, **options)
-        bad = ~np.isfinite(rows)
+        bad = ~(np.abs(rows) <= LARGEST)  # nan is not
         if bad.any():
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
-                f"Input X contains NaN or infinity in {n} of {len(rows)} rows, the first is row {first} (cells by "
-                f"sensor: {cells}). There is one row of coordinates for each row of X: remove or repair these rows."
+                f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
+                f"row {first} (cells by sensor: {cells}). There is one row of coordinates for each row of X: remove or "
+                "repair these rows."
             )
         return np.asarray(rows)
 
@@ -646,8 +684,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         earlier = {finding.message for finding in self.diagnostics_.findings}
-        for name, value in rescaled(self, pairs, distances).items():  # all or none: what can fail has been done
-            setattr(self, name, value)
+        self._become(rescaled(self, pairs, distances), keep=True)
         for message in self.diagnostics_.warnings:
             if message not in earlier:
                 warnings.warn(message, TrustWarning, stacklevel=2)
@@ -785,14 +822,14 @@ def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = N
                 f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
                 "them by name, or pass an array."
             )
-    if np.ma.isMaskedArray(points):
-        raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
-    array = np.asarray(points)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+    array = as_numbers(name, points)
     if array.ndim < 1 or array.shape[-1] != dim:
         raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    if not np.isfinite(array).all():
-        first = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"{name} contains NaN or infinity, first at {first}; remove or repair these points.")
-    return array.astype(np.float64, copy=False)
+    bad = ~(np.abs(array) <= LARGEST)  # nan is not
+    if bad.any():
+        first = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"{name} contains NaN, infinity or values beyond {LARGEST:g}, first at {first}; remove or repair these "
+            "points."
+        )
+    return array

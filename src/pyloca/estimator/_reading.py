@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from pyloca._arguments import as_numbers
 from pyloca.bursts import Bursts, as_bursts, column_names, open_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import (
@@ -135,7 +136,7 @@ def choose_scale(asked: str | ArrayLike | None, data: Bursts | BurstStatistics) 
     constant = look_at_columns(data).constant
     if asked is None:
         return np.where(constant, np.inf, 1.0) if constant.any() and not constant.all() else None
-    scale = np.asarray(asked, dtype=np.float64)
+    scale = as_numbers("feature_scale", asked)
     if scale.shape != (data.n_features,):
         raise ValueError(
             f"feature_scale has shape {scale.shape}; expected ({data.n_features},), one number per feature."

@@ -101,6 +101,8 @@ class Diagnostics:
     precision : float or None
         Standard error of a typical distance as a part of it, by the number of bursts and points; None where there
         are findings.
+    tangents : str
+        How k was chosen where bursts left it open, and why; empty where they did not.
     notes : tuple of str
         What was done with the data before the fit, such as columns that were left out, and where training ran if there
         were Dask workers; no reason for distrust.
@@ -135,6 +137,7 @@ class Diagnostics:
     shape: str = ""
     tails: float = 1.0
     precision: float | None = None
+    tangents: str = ""
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -310,6 +313,8 @@ class Diagnostics:
         if self.restarts:
             times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
             facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
+        if self.tangents:
+            facts.append(("tangents", self.tangents))
         facts += [("training" if note.startswith("trained ") else "columns", note) for note in self.notes]
         facts += self.verdict()
         return [*facts, ("note", UNKNOWABLE)]

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
+from pyloca._arguments import LARGEST
 from pyloca.bursts import Bursts, map_parts
 from pyloca.geometry._divisors import divisors
 from pyloca.geometry._far_points import (
     GAUSSIAN_MAD,
-    LARGEST,
     PAIRS,
     Usual,
     distances,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import brief
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._local import split_noise
@@ -415,7 +416,7 @@ class BurstStatistics:
 
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
-            raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {rows!r}.")
+            raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {brief(rows)}.")
         chosen = {name: getattr(self, name) for name in PER_BURST}
         return replace(self, **{name: array[rows] for name, array in chosen.items() if array is not None})
 

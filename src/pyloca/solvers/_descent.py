@@ -86,7 +86,7 @@ class Task:
 
 @dataclass
 class Progress(State):
-    """Progress of the network in training. The memory of L-BFGS and the random generators are not kept."""
+    """Progress of the network in training, all that the next segment needs. `Descent` adds optimizer and generators."""
 
     stage: str = ""  # the task's name; "" before the first
     iteration: int = 0  # over all tasks
@@ -98,6 +98,16 @@ class Progress(State):
     best_rung: int = 0
     rung: int = 0  # which of the task's decays is in use
     score_before: float = np.inf  # the best score when this decay began
+    decay: float = np.inf  # in use
+    score: float = np.inf  # the latest, and whether many bursts were beyond its cap
+    many_lost: bool = False
+    stage_best: float = np.inf  # the best score with this decay
+    idle: int = 0  # checks without gain since then
+    going: bool = True  # False when the optimizer cannot go lower
+    optimizer: dict[str, Tensor] = field(default_factory=dict)
+    generator: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.uint8))
+    random: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))
+    random_place: int = 0  # in those numbers
 
 
 class Descent:
@@ -154,11 +164,23 @@ class Descent:
         """
         if not resumed:
             self._begin(task)
-        optimizer, decay = self._lower(task)
+        optimizer, decay = self._lower(task, resumed=resumed)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
+            if optimizer is not None:
+                del optimizer.function  # only its memory goes on; the bursts behind it make room for more
             optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
+
+    def settle(self, task: Task) -> None:
+        """Go on from the network's weights with all bursts and the decay that was best, after the task has changed."""
+        at = self.state
+        at.last = at.iteration + task.iterations // 2
+        at.theta = at.best_theta = task.kernel.theta.clone()
+        at.best_score = at.score_before = np.inf
+        at.rung = at.best_rung
+        self._lower(task)
+        task.kernel.load(at.best_theta)
 
     def _begin(self, task: Task) -> None:
         at = self.state
@@ -188,7 +210,28 @@ class Descent:
         rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
         return torch.from_numpy(rows)
 
-    def _lower(self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf) -> tuple[LBFGS | None, float]:
+    def restore(self) -> None:
+        """Set the generators as the state has them, after it was read from a checkpoint."""
+        at = self.state
+        if len(at.generator):
+            self.generator.set_state(at.generator)
+            self.random.set_state(("MT19937", at.random.numpy().astype(np.uint32), at.random_place, 0, 0.0))
+
+    def _snapshot(self, optimizer: LBFGS, decay: float) -> Progress:
+        """Copy the state together with the optimizer and the generators."""
+        drawn: Any = self.random.get_state(legacy=False)
+        return replace(
+            self.state,
+            decay=decay,
+            optimizer=optimizer.state(),
+            generator=self.generator.get_state(),
+            random=torch.from_numpy(drawn["state"]["key"].astype(np.int64)),
+            random_place=int(drawn["state"]["pos"]),
+        )
+
+    def _lower(
+        self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf, *, resumed: bool = False
+    ) -> tuple[LBFGS | None, float]:
         """Lower the decay rung by rung on the bursts in use.
 
         Takes and returns the optimizer and its decay, for its memory: fewer bursts tell nearly the same curvature.
@@ -202,9 +245,17 @@ class Descent:
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
             patience = LAST_PATIENCE
         while at.rung < len(task.ratios):
-            ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
-            score = self._score(task, at.theta)
-            while at.iteration < at.last:
+            ratio, fresh = task.ratio(at.rung, n), not resumed
+            if resumed:
+                decay, score, resumed = at.decay, Score(at.score, at.many_lost), False
+                function = Evaluation(task.kernel, staged, loss, decay)
+                function.shards = shards
+                optimizer = LBFGS.resume(function, at.optimizer)
+                at.optimizer = {}
+            else:
+                at.stage_best, at.idle, at.going = np.inf, 0, True
+                score = self._score(task, at.theta)
+            while at.going and at.idle < patience and at.iteration < at.last:
                 if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
                     before, decay, fresh = decay, ratio * score.value, False
                     function = Evaluation(task.kernel, staged, loss, decay)
@@ -213,16 +264,16 @@ class Descent:
                         optimizer = LBFGS(function, at.theta)
                     else:
                         optimizer = optimizer.follow(function, at.theta, 2 * (decay - before))
-                going = self._segment(task, optimizer, staged, decay)
+                at.going = self._segment(task, optimizer, staged, decay)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
                     at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
-                self._record(task, optimizer, score.value, decay, at.best_theta, partial(replace, at))
-                idle = 0 if score.value < (1 - gain) * stage_best else idle + 1
-                stage_best = min(score.value, stage_best)
-                if not going or idle == patience:
-                    break
+                at.idle = 0 if score.value < (1 - gain) * at.stage_best else at.idle + 1
+                at.stage_best = min(score.value, at.stage_best)
+                at.score, at.many_lost = score
+                snapshot = partial(self._snapshot, optimizer, decay)
+                self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
             if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
                 break
             at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
@@ -309,8 +360,9 @@ class Evaluation:
         for value, part in sums:
             total += value
             gradient += part
-        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
-        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+        decayed = theta if self.kernel.penalty is None else theta * self.kernel.penalty
+        gradient.div_(self.n).add_(decayed, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, decayed)), gradient
 
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
