@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scale_page import part as scale_part
+
 from pyloca.thresholds import TABLE, Definition, Threshold
 
 ROOT = Path(__file__).parent.parent
@@ -600,6 +602,7 @@ PARTS = {
     "docs/trust.md": thresholds_tables,
     "docs/export.md": export_tables,
     "docs/durable.md": machines_table,
+    "docs/large.md": lambda: scale_part(load("scale")),
 }
 
 

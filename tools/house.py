@@ -17,8 +17,20 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_filters", "_html", "_signals", "_threads", "_version", "thresholds"},
-    {"_contract", "_points", "_sealed", "metrics"},
+    {
+        "errors",
+        "_arguments",
+        "_atomic",
+        "_filters",
+        "_html",
+        "_memory",
+        "_optional",
+        "_signals",
+        "_threads",
+        "_version",
+        "thresholds",
+    },
+    {"_contract", "_points", "_sealed", "_workers", "metrics"},
     {"predict"},
     {"plots"},
     {"bursts"},
@@ -45,11 +57,14 @@ SHARED = {
     "_contract",
     "_filters",
     "_html",
+    "_memory",
+    "_optional",
     "_points",
     "_sealed",
     "_signals",
     "_threads",
     "_version",
+    "_workers",
 }
 
 

@@ -10,6 +10,7 @@ from pyloca.cli import (  # noqa: F401 - importing adds the command
     _match,
     _report,
     _reproduce,
+    _statistics,
 )
 from pyloca.cli._main import cli, main, require
 

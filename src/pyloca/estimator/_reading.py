@@ -22,7 +22,9 @@ from pyloca.geometry import (
     burst_means,
     feature_scale,
     find_strays,
+    holds_statistics,
     look_at_columns,
+    read_statistics,
     set_aside,
 )
 from pyloca.networks import Standardized, apply_rows
@@ -100,6 +102,8 @@ def as_source(data: Data) -> Bursts | BurstStatistics:
     """Convert any form of bursts to `Bursts`; statistics are returned as they are."""
     if isinstance(data, BurstStatistics):
         return data
+    if isinstance(data, (str, os.PathLike)) and holds_statistics(data):
+        return read_statistics(data)
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         raise BurstError(
             "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
