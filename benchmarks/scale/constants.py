@@ -113,7 +113,7 @@ def message_cost(seed: int) -> dict[str, Any]:
 def _local(workers: int) -> Any:
     from distributed import LocalCluster
 
-    return LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    return LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
 
 
 def _echo(number: int, theta: Any) -> Any:

@@ -54,7 +54,7 @@ def same(workers: int, processes: bool, seed: int) -> dict[str, Any]:
     expected = reference()
     here = {"host": "127.0.0.1"} if processes else {}
     shape = {"n_workers": workers} if processes else {"n_workers": 1, "threads_per_worker": workers}
-    settings = {"threads_per_worker": 1, "processes": processes, "dashboard_address": None} | shape | here
+    settings = {"threads_per_worker": 1, "processes": processes, "dashboard_address": "127.0.0.1:0"} | shape | here
     with LocalCluster(**settings) as cluster, Client(cluster):
         start = time.perf_counter()
         found = fit()
@@ -69,7 +69,7 @@ def killed(seed: int) -> dict[str, Any]:
 
     expected, moments = reference(), random.Random(seed)
     differ, hit = 0, 0
-    local = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    local = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
     with local as cluster, Client(cluster):
         start = time.perf_counter()
         differ += int(not np.array_equal(fit(), expected))

@@ -51,7 +51,7 @@ def small_parts(monkeypatch):
 
 @pytest.fixture(scope="module")
 def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
         yield client
 
 

@@ -36,7 +36,7 @@ def losses(model):
 def test_threads_give_the_same_bits(small, n_components):
     here = fit(n_components=n_components)
     assert here.diagnostics_.notes == ()
-    with Client(processes=False, n_workers=1, threads_per_worker=4, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=4, dashboard_address="127.0.0.1:0"):
         there = fit(n_components=n_components)
     np.testing.assert_array_equal(there.embedding_, here.embedding_)
     assert losses(there) == losses(here)
@@ -46,7 +46,7 @@ def test_threads_give_the_same_bits(small, n_components):
 @pytest.mark.slow
 def test_processes_give_the_same_bits_also_when_one_is_killed(small):
     here, killed = fit(), []
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
 
         def kill(record):
             if record["stage"] == "whiten" and not killed:
@@ -61,7 +61,7 @@ def test_processes_give_the_same_bits_also_when_one_is_killed(small):
 
 
 def test_few_bursts_stay_here():
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         model = fit()
     assert model.diagnostics_.notes == (
         "trained in this process, not on Dask workers: below 100,000 bursts that is faster",
@@ -70,7 +70,7 @@ def test_few_bursts_stay_here():
 
 
 def test_a_lost_scheduler_is_our_own_error(small):
-    with LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
 
         def lose(record):
             if record["stage"] == "whiten":
