@@ -17,8 +17,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_html", "_threads", "_version", "metrics", "thresholds"},
-    {"_sealed"},
+    {"errors", "_arguments", "_atomic", "_html", "_threads", "_version", "thresholds"},
+    {"_sealed", "metrics"},
     {"plots"},
     {"bursts"},
     {"geometry", "datasets"},
