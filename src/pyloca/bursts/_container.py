@@ -522,10 +522,6 @@ class Bursts:
         -------
         Bursts
 
-        Returns
-        -------
-        Bursts
-
         Raises
         ------
         BurstError
