@@ -193,6 +193,8 @@ def test_the_package_shows_about_a_dozen_names():
         "pyloca.report.explorer",
         "pyloca.report.render",
         "pyloca.report.user_report",
+        "pyloca.predict.load",
+        "pyloca.export.export",
         "pyloca.errors.PylocaError",
         "pyloca.errors.BurstError",
         "pyloca.errors.ConvergenceError",

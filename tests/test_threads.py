@@ -69,3 +69,15 @@ def test_one_thread_inside_another_stays_one(three_threads):
         assert torch.get_num_threads() == 1
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
     assert torch.get_num_threads() == 3
+
+
+def test_a_new_thread_beside_a_fit_does_not_take_over_its_setting(three_threads):
+    """New threads copy the latest setting of the process, which is 1 while another thread fits."""
+
+    def job():
+        with one_thread():
+            pass
+        return torch.get_num_threads()
+
+    with one_thread(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(job).result() == 3

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import safetensors.numpy
@@ -14,11 +18,25 @@ from numpy.typing import NDArray
 
 from pyloca.errors import ModelFileError
 
-__all__ = ["digest", "file_kind", "plain", "read_bytes", "seal", "unseal"]
+__all__ = [
+    "MODEL",
+    "MODEL_VERSIONS",
+    "describing",
+    "digest",
+    "file_kind",
+    "plain",
+    "read_bytes",
+    "seal",
+    "unseal",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
+MODEL = "pyloca-model"  # the kind of a model file
+MODEL_VERSIONS = (3, 2)  # the present one, and earlier ones that are read: 2 has no names, ids, units and feature scale
+
 MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
+MAX_LISTS = 2_000_000  # in a header: 130 MB; a model has a few thousand
 
 
 def seal(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
@@ -45,7 +63,13 @@ def seal(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     header = json.loads(json.dumps(header, default=plain))  # exactly as it will be read
     header["sha256"] = digest(arrays, header)
-    return safetensors.numpy.save(arrays, {kind: json.dumps(header)})
+    text = json.dumps(header)
+    if 2 * (len(text) + text.count('"')) > MAX_HEADER:  # quotes are escaped; half is left to the names of arrays
+        raise ValueError(
+            f"what is to be stored beside arrays takes {len(text):,} characters, more than a file holds. If "
+            "measurement_noise was given to LOCA for every burst, give it to Bursts as noise=…, and fit again."
+        )
+    return safetensors.numpy.save(arrays, {kind: text})
 
 
 def unseal(content: bytes, kind: str, versions: tuple[int, ...], path: str) -> tuple[dict[str, Any], Arrays]:
@@ -71,14 +95,14 @@ def unseal(content: bytes, kind: str, versions: tuple[int, ...], path: str) -> t
     """
     what = kind.replace("-", " ")
     try:
-        metadata = _metadata(content[:8], content[8:])
-        arrays = safetensors.numpy.load(content)
+        metadata = _metadata(content[:8], content[8 : 8 + MAX_HEADER], len(content))
         if kind not in metadata:
             raise ValueError(f"a safetensors file, but not a {what}{_other(metadata)}")
-        header = json.loads(metadata[kind])
+        header = _json(metadata[kind])
         found = header["version"]
+        arrays = safetensors.numpy.load(content)
     except Exception as error:  # every failure of the parser means the same: not our file
-        raise ModelFileError(f"{path}: not a {what} file ({error}).") from error
+        raise ModelFileError(f"{path}: not a {what} file ({_reason(error)}).") from error
     if found not in versions:
         raise ModelFileError(
             f"{path}: format version {found}; this pyloca reads version {versions[0]}. Update pyloca, or fit again."
@@ -86,6 +110,37 @@ def unseal(content: bytes, kind: str, versions: tuple[int, ...], path: str) -> t
     if header.pop("sha256", None) != digest(arrays, header):
         raise ModelFileError(f"{path}: the content does not match its checksum; the file was altered or damaged.")
     return header, arrays
+
+
+@contextmanager
+def describing(what: str, path: str) -> Iterator[None]:
+    """Report what goes wrong while something is made of a file: its checksum matches, so pyloca did not write it.
+
+    Parameters
+    ----------
+    what : str
+        Such as "a model".
+    path : str
+        Where the file is, for messages.
+
+    Raises
+    ------
+    ModelFileError
+
+    Examples
+    --------
+    >>> with describing("a model", "m.safetensors"):
+    ...     {}["networks"]
+    Traceback (most recent call last):
+    ...
+    pyloca.errors.ModelFileError: m.safetensors: does not describe a model ('networks' is missing).
+    """
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}.") from None
+    except Exception as error:
+        raise ModelFileError(f"{path}: does not describe {what} ({_reason(error)}).") from error
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -105,9 +160,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         If it cannot be read.
     """
     try:
-        return Path(path).read_bytes()
+        with _open(path) as file:
+            return file.read()
     except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except MemoryError as error:
+        raise ModelFileError(f"{path}: cannot be read ({Path(path).stat().st_size:,} bytes exceed memory).") from error
 
 
 def file_kind(path: str | os.PathLike[str]) -> str:
@@ -128,10 +186,12 @@ def file_kind(path: str | os.PathLike[str]) -> str:
     ''
     """
     try:
-        with Path(path).open("rb") as file:
+        with _open(path) as file:
             length = file.read(8)
-            metadata = _metadata(length, file.read(min(int.from_bytes(length, "little"), MAX_HEADER)))
-    except (OSError, ValueError, AttributeError):
+            whole = os.fstat(file.fileno()).st_size
+            short = int.from_bytes(length, "little") <= MAX_HEADER  # of what is no such file nothing more is read
+            metadata = _metadata(length, file.read(int.from_bytes(length, "little")) if short else b"", whole)
+    except (OSError, ValueError, AttributeError, RecursionError):
         return ""
     return next((name for name in metadata if name.startswith("pyloca-")), "")
 
@@ -146,12 +206,35 @@ def digest(arrays: Arrays, header: dict[str, Any]) -> str:
     return sum_of.hexdigest()
 
 
-def _metadata(length: bytes, rest: bytes) -> dict[str, str]:
-    """Find what the format lets its users add; refuse a declared length that the file does not have."""
+def _open(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file; a device has no end, and a pipe may wait for ever."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it exists but is not a regular file")
+    return open(handle, "rb")
+
+
+def _metadata(length: bytes, rest: bytes, whole: int) -> dict[str, str]:
+    """Find what the format lets its users add; refuse a header that the file of `whole` bytes does not have."""
     size = int.from_bytes(length, "little")
-    if not 2 <= size <= min(MAX_HEADER, len(rest)):
+    if not 2 <= size <= min(MAX_HEADER, whole - 8):
         raise ValueError("not a safetensors file, or truncated")
-    return dict(json.loads(rest[:size]).get("__metadata__") or {})
+    return dict(_json(rest[:size]).get("__metadata__") or {})
+
+
+def _json(text: str | bytes) -> Any:
+    """Parse JSON of bounded size: every list and object takes far more memory than its two characters."""
+    text = text.decode() if isinstance(text, bytes) else text
+    if text.count("[") + text.count("{") > MAX_LISTS:
+        raise ValueError(f"a header of more than {MAX_LISTS:,} lists and objects")
+    return json.loads(text)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "its header is nested too deeply"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _other(metadata: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 The header has the format version, the parameters, names, units, σ, k, d, library versions and the SHA-256 of header and
 tensors. Nothing is ever unpickled, and a file that was truncated or damaged since `save_model` wrote it is refused. The
-checksum is not a signature: it does not protect against a file that was forged.
+checksum is not a signature: a forged file passes it, but not with shapes that disagree or weights that are not finite.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pyloca._atomic import write_atomically
-from pyloca._sealed import plain, read_bytes, seal, unseal
+from pyloca._contract import check_model
+from pyloca._sealed import MODEL, MODEL_VERSIONS, describing, plain, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, Rescaling, TrustScale
 from pyloca.geometry import Noise, SpikeRule
@@ -29,8 +30,6 @@ from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "model_from_bytes", "model_to_bytes", "save_model"]
 
-FORMAT, VERSION = "pyloca-model", 3
-EARLIER = (2,)  # versions that are also read: 2 has no names, ids, units and feature scale
 # Parameters that are not stored; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
@@ -125,8 +124,8 @@ def model_to_bytes(model: Any) -> bytes:
             parameters[name] = np.asarray(parameters[name], dtype=np.float64).tolist()
     names = getattr(model, "feature_names_in_", None)
     header = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": MODEL,
+        "version": MODEL_VERSIONS[0],
         "parameters": parameters,
         "networks": networks,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -140,7 +139,7 @@ def model_to_bytes(model: Any) -> bytes:
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
-    return seal(FORMAT, header, arrays)
+    return seal(MODEL, header, arrays)
 
 
 def load_model(
@@ -220,14 +219,15 @@ def model_from_bytes(
     ...
     pyloca.errors.ModelFileError: memory: not a pyloca model file (not a safetensors file, or truncated).
     """
-    header, arrays = unseal(content, FORMAT, (VERSION, *EARLIER), path)
-    try:
+    header, arrays = unseal(content, MODEL, MODEL_VERSIONS, path)
+    with describing("a model", path):
+        check_model(header, arrays)
         made = kind(**header["parameters"], encoder=encoder, decoder=decoder)
         model: Any = made  # its attributes are set below
         model.hidden_layers = tuple(model.hidden_layers)
         for name in ("feature_scale", "measurement_noise"):
-            if isinstance(getattr(model, name), list):
-                setattr(model, name, np.array(getattr(model, name)))
+            if not isinstance(getattr(model, name), (str, int, float, type(None))):
+                setattr(model, name, np.array(getattr(model, name), dtype=np.float64))
         noise = {name.removeprefix("noise."): array for name, array in arrays.items() if name.startswith("noise.")}
         model.noise_ = Noise(**noise) if noise else None
         scale = arrays.get("feature_scale")
@@ -253,7 +253,7 @@ def model_from_bytes(
             setattr(model, name, header["fitted"][name])
         maps = {name: arrays.get(f"diagnostics.{name}", np.empty(0)) for name in Diagnostics.ARRAYS}
         n = len(arrays["embedding"])
-        model.burst_ids_ = np.array(_unpacked(arrays["burst_ids"])) if "burst_ids" in arrays else np.arange(n)
+        model.burst_ids_ = _unpacked(arrays["burst_ids"], n) if "burst_ids" in arrays else np.arange(n)
         model.diagnostics_ = Diagnostics.from_dict(header["diagnostics"], **maps, ids=model.burst_ids_)
         strays = {stray.burst: stray.reason for stray in model.diagnostics_.strays}
         model.strays_ = {model.burst_ids_[[row]].tolist()[0]: reason for row, reason in strays.items()}
@@ -273,14 +273,13 @@ def model_from_bytes(
         # files of earlier versions have no spikes
         model.set_aside_ = arrays.get("set_aside", np.zeros(n, dtype=np.int64))
         rule = header.get("spike_rule")
-        model.spike_rule_ = None if rule is None else SpikeRule(**rule, scale=arrays.get("spike_scale"))
+        if rule is not None:
+            rule = SpikeRule(**{name: float(value) for name, value in rule.items()}, scale=arrays.get("spike_scale"))
+        model.spike_rule_ = rule
         model.validation_indices_ = arrays["validation_indices"]
         if (encoder is not None or decoder is not None) and "probe_decoded" in arrays:
             _refuse_other_networks(model, arrays)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-    except Exception as error:  # the checksum matches, so the file was written by something else
-        raise ModelFileError(f"{path}: the header does not describe a model ({error}).") from error
+        _refuse_overflow(model)
     return made
 
 
@@ -304,16 +303,26 @@ def _refuse_other_networks(model: Any, arrays: Arrays) -> None:
             )
 
 
+def _refuse_overflow(model: Any) -> None:
+    """Refuse weights that are finite and yet too large to compute with."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        decoded = model.decode(model.embedding_[:PROBES])
+        if not np.isfinite(decoded).all() or not np.isfinite(model.encode(decoded)).all():
+            raise ModelFileError("its networks do not compute finite numbers")
+
+
 def _packed(values: list[Any]) -> NDArray[np.uint8]:
     """Pack text or numbers into an array of bytes: JSON in UTF-8."""
     return np.frombuffer(json.dumps(values, ensure_ascii=False, default=plain).encode(), dtype=np.uint8)
 
 
-def _unpacked(array: NDArray[np.uint8]) -> list[Any]:
+def _unpacked(array: NDArray[np.uint8], n: int) -> NDArray[Any]:
+    """Invert `_packed` for the ids of n bursts."""
     values = json.loads(array.tobytes().decode())
-    if not isinstance(values, list):
-        raise ValueError("burst_ids is not a list")
-    return values
+    alike = isinstance(values, list) and {type(value) for value in values} in ({int}, {str})
+    if not alike or len(values) != n or len(set(values)) != n:
+        raise ModelFileError(f"the array 'burst_ids' does not hold {n} different integers, or texts")
+    return np.array(values)
 
 
 def _describe(module: nn.Module, *, own: bool) -> dict[str, Any]:
@@ -346,7 +355,7 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
         if own is None:
             raise ModelFileError(
                 f"its {name} is a module of your own ({facts['class']}), and a file holds only its weights. "
-                f"Pass an instance: LOCA.load(path, {name}=...)."
+                f"Pass an instance: LOCA.load(path, {name}=...)"
             )
         dtypes = {array.dtype for array in state.values()}
         network = copy.deepcopy(own)
@@ -356,10 +365,8 @@ def _rebuild(facts: dict[str, Any], own: nn.Module | None, name: str, state: Arr
         network = network.to(torch.float64 if np.dtype("float64") in dtypes else torch.float32)
     else:
         n_in, *hidden, n_out = facts["sizes"]
-        with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            network = MLP(
-                n_in, hidden, n_out, facts["activation"], skip=facts["skip"], linear_tail=facts["linear_tail"]
-            )
+        shape = {"skip": facts["skip"], "linear_tail": facts["linear_tail"]}
+        network = MLP(n_in, hidden, n_out, facts["activation"], **shape, generator=torch.Generator())
         network = network.to({"float32": torch.float32, "float64": torch.float64}[facts["dtype"]])
     if not facts["standardized"]:
         return network

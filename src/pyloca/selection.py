@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from pyloca._arguments import as_numbers, brief, check_seed, is_integer
 from pyloca._html import html_card
 from pyloca.alignment import align
 from pyloca.bursts import Bursts, as_bursts
@@ -339,6 +340,7 @@ def estimate_intrinsic_dim(
     statistics, sound = _statistics(raw, None)
     k, raw = statistics.intrinsic_dim, raw[sound]
     spectra = BurstSpectra.of(raw, PROBE)
+    check_seed("random_state", random_state)
     random = check_random_state(random_state)
     same = 0
     for _ in range(BOOTSTRAPS):
@@ -437,10 +439,16 @@ def select_n_components(
     raw = bursts if isinstance(bursts, BurstStatistics) else _raw(bursts)
     statistics, sound = _statistics(raw, intrinsic_dim, parameters.get("max_strays"))
     k = statistics.intrinsic_dim
-    ds = tuple(range(k, k + MORE + 1)) if candidates is None else tuple(sorted({int(d) for d in candidates}))
+    asked = range(k, k + MORE + 1) if candidates is None else candidates
+    if not isinstance(asked, Iterable) or not all(is_integer(d, 1) for d in asked):
+        raise ValueError(f"candidates must be integers of at least 1; got {brief(candidates)}.")
+    ds = tuple(sorted({int(d) for d in asked}))
     if not ds or ds[0] < k:
-        raise BurstError(f"candidates must be at least k = {k}, the dimension that bursts span; got {candidates}.")
+        raise BurstError(
+            f"candidates must be at least k = {k}, the dimension that bursts span; got {brief(candidates)}."
+        )
     # One seed for all: candidates are compared on the same held-out bursts, which the seed draws.
+    check_seed("random_state", random_state)
     seed = random_state if isinstance(random_state, Integral) else check_random_state(random_state).randint(2**31 - 1)
     shared = {"burst_std": burst_std, "intrinsic_dim": k, "random_state": int(seed), **parameters}
     models = {d: LOCA(n_components=d, **shared) for d in ds}
@@ -480,7 +488,7 @@ def _statistics(
 
 
 def _check_pairs(pairs: ArrayLike, distances: ArrayLike, n: int) -> tuple[NDArray[np.int64], Array]:
-    ends, lengths = np.asarray(pairs), np.asarray(distances, dtype=np.float64)
+    ends, lengths = np.asarray(pairs), as_numbers("distances", distances)
     if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu" or lengths.shape != (len(ends),):
         raise ValueError(
             f"pairs must be integers of shape (n, 2) and distances of shape (n,); got {ends.dtype} {ends.shape} "

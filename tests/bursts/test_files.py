@@ -1,5 +1,6 @@
 """Files of bursts: every format back bit for bit, and every damaged file refused by name."""
 
+import os
 import sys
 
 import h5py
@@ -12,6 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from pyloca import BurstError, Bursts
 from pyloca.bursts import column_names, open_bursts, save_bursts
+from pyloca.bursts._on_disk import FileArray
 
 FORMATS = ["npy", "npz", "csv", "parquet"]
 
@@ -61,13 +63,87 @@ def test_hdf5_is_read(names, tmp_path):
     same(open_bursts(tmp_path / "b.h5"), equal() if "bursts" in names else bursts)
 
 
-def test_npy_is_mapped(tmp_path):
-    path = save_bursts(equal(), tmp_path / "bursts.npy")
-    array = open_bursts(path)._points
-    while not isinstance(array, np.memmap):  # np.asarray wraps it in a plain view of the same memory
-        array = array.base
-        assert array is not None
-    assert array.mode == "r"
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="Windows does not let anybody cut a file that is mapped")
+class TestNpyOnDisk:
+    @pytest.fixture
+    def array(self):
+        return np.random.RandomState(0).standard_normal((50, 40, 30)).astype(">f4")
+
+    @pytest.fixture
+    def path(self, tmp_path, array):
+        np.save(tmp_path / "bursts.npy", array)
+        return tmp_path / "bursts.npy"
+
+    def test_it_stays_in_its_file(self, path, array):
+        bursts = open_bursts(path)
+        assert isinstance(bursts._points, FileArray)
+        for key in (slice(None), slice(3, 40, 7), slice(10, 3, -1), [4, 5, 6, 2, 9, 9], slice(0, 0)):
+            np.testing.assert_array_equal(bursts._points[key], array[key])
+        np.testing.assert_array_equal(bursts[-1], array[-1])
+        np.testing.assert_array_equal(bursts[::-3].to_array(), array[::-3])
+        np.testing.assert_array_equal(np.concatenate([block for _, block in bursts.blocks(4000)]), array)
+
+    def test_maps_of_users(self, path, array):
+        mapped = np.load(path, mmap_mode="r")
+        assert isinstance(Bursts(mapped)._points, FileArray)
+        np.testing.assert_array_equal(Bursts(mapped[7:31])[2], array[9])  # the map begins before the slice
+        np.testing.assert_array_equal(Bursts(mapped[:, ::2]).to_array(), array[:, ::2])
+        np.testing.assert_array_equal(Bursts(np.load(path, mmap_mode="c")).to_array(), array)
+
+    def test_columns_first(self, tmp_path, array):
+        np.save(tmp_path / "f.npy", np.asfortranarray(array))
+        np.testing.assert_array_equal(open_bursts(tmp_path / "f.npy").to_array(), array)
+
+    def test_a_file_that_is_cut(self, path):
+        bursts = open_bursts(path)
+        os.truncate(path, 100_000)
+        with pytest.raises(BurstError, match=r"bursts.npy: the file was cut to 100,000 bytes while it was read"):
+            bursts.to_array()
+
+    def test_a_file_that_is_changed(self, path):
+        bursts = open_bursts(path)
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(BurstError, match=r"bursts.npy: the file was changed while it was read"):
+            list(bursts.blocks())
+
+    def test_a_file_that_is_replaced(self, path, array, tmp_path):
+        bursts = open_bursts(path)
+        np.save(tmp_path / "new.npy", np.zeros_like(array))
+        os.replace(tmp_path / "new.npy", path)
+        np.testing.assert_array_equal(bursts.to_array(), array)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("external link", "is a link"), ("soft link", "is a link"), ("virtual", "in other files"), ("raw", "raw.bin")],
+)
+def test_hdf5_does_not_leave_its_file(tmp_path, kind, words):
+    data = np.ones((5, 4, 3))
+    with h5py.File(tmp_path / "real.h5", "w") as file:
+        file["bursts"] = data
+    (tmp_path / "raw.bin").write_bytes(data.tobytes())
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        if kind == "external link":
+            file["bursts"] = h5py.ExternalLink("real.h5", "/bursts")
+        elif kind == "soft link":
+            file["other"] = h5py.ExternalLink("real.h5", "/")
+            file["bursts"] = h5py.SoftLink("/other/bursts")
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(shape=data.shape, dtype=data.dtype)
+            layout[:] = h5py.VirtualSource(str(tmp_path / "real.h5"), "bursts", shape=data.shape)
+            file.create_virtual_dataset("bursts", layout)
+        else:
+            raw = [(str(tmp_path / "raw.bin"), 0, data.nbytes)]
+            file.create_dataset("bursts", shape=data.shape, dtype=data.dtype, external=raw)
+    with pytest.raises(BurstError, match=rf"b\.h5: .*{words}.*copy the data into it"):
+        open_bursts(tmp_path / "b.h5")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_with_a_suffix(tmp_path):
+    os.mkfifo(tmp_path / "b.csv")
+    with pytest.raises(BurstError, match="exists but is not a regular file"):
+        open_bursts(tmp_path / "b.csv")
 
 
 def test_a_table_by_another_name(tmp_path):
@@ -154,7 +230,7 @@ def test_cells_in_quotes_and_other_scripts(tmp_path):
 
 
 def test_unknown_suffixes_and_missing_files(tmp_path):
-    with pytest.raises(BurstError, match=r"read from \.npy, \.npz, \.csv, \.parquet, \.h5, \.hdf5 files"):
+    with pytest.raises(BurstError, match=r"read from \.npy, \.npz, \.csv, \.parquet, \.h5, \.hdf5, \.zarr files"):
         open_bursts(tmp_path / "b.mat")
     with pytest.raises(BurstError, match="there is no such file"):
         open_bursts(tmp_path / "b.npy")

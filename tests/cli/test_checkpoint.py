@@ -54,7 +54,7 @@ def test_a_fit_that_succeeds_leaves_none(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["bursts.npy", "m.safetensors"]
 
 
-def test_an_interrupt_before_the_first_checkpoint_puts_the_earlier_one_back(folder, monkeypatch):
+def test_an_interrupt_before_the_first_checkpoint_leaves_the_earlier_one(folder, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
@@ -62,6 +62,41 @@ def test_an_interrupt_before_the_first_checkpoint_puts_the_earlier_one_back(fold
     done = run("fit", "bursts.npy", "-o", "m.safetensors", *SMALL)
     assert done.exit_code == 130
     assert "The training is saved" not in done.stderr  # it is not of this fit
+    assert (folder / "m.safetensors.checkpoint").read_bytes() == b"hours of work"
+
+
+def test_all_files_of_a_checkpoint_are_deleted_once_the_model_is_written(folder):
+    (folder / "m.safetensors.checkpoint.previous").write_bytes(b"hours of work, less ten seconds")
+    options = ["--max-iter", "150", "--checkpoint-every", "0", *SMALL]
+    assert run("fit", "bursts.npy", "-o", "m.safetensors", *options).exit_code == 4
+    assert sorted(path.name for path in folder.iterdir()) == ["bursts.npy", "m.safetensors"]
+
+
+def test_a_model_that_cannot_be_written_costs_no_checkpoint(folder, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(LOCA, "save", fail)
+    done = run("fit", "bursts.npy", "-o", "m.safetensors", "--max-iter", "150", *SMALL)
+    assert done.exit_code == 1 and "No space left on device" in done.stderr
+    assert (folder / "m.safetensors.checkpoint").stat().st_size > 1000  # that of this fit
+    assert (folder / "m.safetensors.checkpoint.previous").read_bytes() == b"hours of work"
+
+
+def test_a_name_that_only_the_checkpoint_makes_too_long_ends_no_fit(folder):
+    name = "m" * 233 + ".safetensors"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        done = run("fit", "bursts.npy", "-o", name, "--max-iter", "150", *SMALL)
+    assert done.exit_code == 4, done.stderr
+    assert f"Warning: the checkpoint '{name}.checkpoint' cannot be written (File name too long)." in done.stderr
+    assert (folder / name).exists()
+
+
+def test_a_damaged_checkpoint_is_told(folder):
+    done = run("fit", "bursts.npy", "-o", "m.safetensors", "--resume", *SMALL)
+    assert done.exit_code == 5
+    assert "m.safetensors.checkpoint: not a pyloca checkpoint file" in done.stderr
     assert (folder / "m.safetensors.checkpoint").read_bytes() == b"hours of work"
 
 

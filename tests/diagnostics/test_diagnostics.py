@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import faults, thresholds
+from benchmarks.shapes import conditions
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2, kstest
 from torch import nn
@@ -31,7 +32,7 @@ from pyloca.estimator import read_like
 from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
 from pyloca.findings._judgement import precision
 from pyloca.geometry import BurstStatistics
-from pyloca.metrics import calibrate
+from pyloca.metrics import calibrate, stress
 from pyloca.thresholds import WAVES
 
 
@@ -241,7 +242,23 @@ def test_a_tangent_that_curvature_hides_is_told(fewer_bursts):
     found = small_fit(data)
     assert found.intrinsic_dim_ == 1
     assert [finding.name for finding in found.diagnostics_.findings] == ["large_bursts"]
+    assert "k = 2" in found.diagnostics_.findings[0].message and "was tried" in found.diagnostics_.findings[0].message
     assert "smaller bursts" in found.diagnostics_.findings[0].message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_components", [2, "auto"])
+def test_where_a_tangent_may_be_hidden_both_k_are_fitted(n_components):
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(300, 2))
+    points = conditions.measure(X[:, None] + 0.01 * random.standard_normal((300, 50, 2)), 100, 5, True, 0)
+    model = LOCA(n_components, burst_std=0.01, random_state=0).fit(points)
+    assert (model.intrinsic_dim_, model.n_components_) == (2, 2) and not model.diagnostics_.findings
+    assert stress(X, model.embedding_) < 2e-3 * X.var(axis=0).sum()
+    assert "k = 2 is used" in model.diagnostics_.tangents and "tangents   " in str(model.diagnostics_)
+    with pytest.warns(TrustWarning, match=r"Pass intrinsic_dim=2"):
+        kept = LOCA(2, intrinsic_dim=1, burst_std=0.01, random_state=0).fit(points)
+    assert kept.intrinsic_dim_ == 1
 
 
 @pytest.mark.parametrize(("share", "fault"), [(0.05, ""), (0.2, "torn"), (0.6, "")])

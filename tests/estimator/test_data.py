@@ -229,7 +229,7 @@ def test_too_few_bursts_are_left_for_training():
             'measurement_noise must be None, "estimate", a number ≥ 0 or an array of these; got -1.0',
         ),
         ({"device": "mps"}, "the fast solver needs float64, which MPS lacks"),
-        ({"random_state": "seed"}, "cannot be used to seed"),
+        ({"random_state": "seed"}, "random_state must be an integer from 0"),
     ],
 )
 def test_parameters_that_cannot_be(options, words):

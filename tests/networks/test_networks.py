@@ -375,3 +375,15 @@ def test_standardized_is_its_formula():
     torch.testing.assert_close(module(y), expected)
     assert {"in_shift", "in_scale", "out_shift", "out_scale"} <= set(module.state_dict())
     assert {name.split(".")[0] for name, _ in module.named_parameters()} == {"network"}
+
+
+def test_the_skip_can_be_spared_from_the_decay():
+    kernel = MLPKernel(make_mlp())
+    assert kernel.penalty is None
+    kernel.spare_skip()
+    n_skip = N_IN * N_OUT
+    flat = module_order(kernel, kernel.penalty)
+    np.testing.assert_array_equal(flat, [1.0] * (len(flat) - n_skip) + [0.0] * n_skip)
+    kernel = MLPKernel(make_mlp(skip=False))
+    kernel.spare_skip()
+    assert kernel.penalty is None

@@ -483,3 +483,35 @@ def test_the_linear_path_can_be_declined_and_is_kept_in_files(tmp_path):
         assert isinstance(model.encoder_.network, WithSkip) == skip
         path = model.save(tmp_path / "own.safetensors")
         assert np.array_equal(LOCA.load(path, encoder=plain(2, 2)).transform(bursts), model.embedding_)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.LayerNorm(6),
+        nn.LayerNorm(6, elementwise_affine=False),
+        nn.RMSNorm(6),
+        nn.GroupNorm(2, 6),
+        nn.GELU(),
+        nn.SiLU(),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_gradients_of_pushed_tangents_are_those_of_finite_differences(layer):
+    """Third derivatives of the network: PyTorch's own are wrong for LayerNorm, in forward and in reverse mode."""
+    module = nn.Sequential(nn.Linear(N_IN, 6), layer, nn.Linear(6, N_OUT)).double()
+    kernel, stack = ModuleKernel(module), make_stack()
+    weights = random_like(kernel.forward(stack))
+    gradient, found = torch.zeros_like(kernel.theta), []
+    kernel.forward(stack)
+    kernel.backward(weights, gradient)
+    start, step = kernel.theta.clone(), 1e-6
+    for i in range(len(start)):
+        values = []
+        for sign in (1, -1):
+            kernel.theta.copy_(start)
+            kernel.theta[i] += sign * step
+            values.append(float((kernel.forward(stack) * weights).sum()))
+        found.append((values[0] - values[1]) / (2 * step))
+    torch.testing.assert_close(gradient, torch.tensor(found, dtype=torch.float64), rtol=1e-5, atol=1e-6)
+    assert not any(part._forward_hooks for part in module.modules())

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from pyloca.alignment import align
 from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
-from pyloca.networks import MLP, pushforward
+from pyloca.networks import MLP, MLPKernel, pushforward
 from pyloca.solvers import _descent, _fast
+from pyloca.solvers._descent import Evaluation
 
 # -- the fast solver: a whole fit -------------------------------------------------------------------------------
 
@@ -489,3 +491,26 @@ def test_anchor_rows_are_the_residuals_of_the_positions():
     gram = torch.einsum("rna,rnb->nab", rows[:, 0], rows[:, 0])
     assert torch.allclose(gram, 0.25 * torch.eye(4))
     assert not rows[:, 1:].any()
+
+
+@pytest.mark.parametrize("spared", [False, True])
+def test_the_gradient_of_an_evaluation_with_decay(spared):
+    torch.manual_seed(0)
+    kernel = MLPKernel(MLP(3, (4,), 2, "tanh", skip=True).double())
+    if spared:
+        kernel.spare_skip()
+    stack, targets = torch.randn(3, 7, 3, dtype=torch.float64), torch.randn(3, 7, 2, dtype=torch.float64)
+    evaluate = Evaluation(kernel, stack, partial(_fast._squares, targets, None), 0.3)
+    theta = kernel.theta.clone()
+    gradient, step = evaluate(theta)[1].clone(), 1e-6
+    for i, e in enumerate(step * torch.eye(len(theta), dtype=torch.float64)):
+        slope = (evaluate(theta + e)[0] - evaluate(theta - e)[0]) / (2 * step)
+        assert float(gradient[i]) == pytest.approx(slope, abs=1e-6)
+
+
+def test_a_direction_that_is_hardly_measured_is_not_squeezed():
+    """With D = k the linear part is not decayed: one variable is magnified a thousand times."""
+    X, bursts = planar_bursts(150, 30, dim=2)
+    model = LOCA(2, burst_std=0.01, random_state=0).fit(bursts @ np.diag([1.0, 1e-3]))
+    assert stress(X, model.embedding_) < 5e-4 * X.var(axis=0).sum()
+    assert not model.diagnostics_.findings

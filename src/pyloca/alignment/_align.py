@@ -1,4 +1,4 @@
-"""`align`: positions and frames from burst statistics."""
+"""`align`: positions and frames from burst statistics; `unbend`: the same surface, bent no more than it must be."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._arguments import check_count, check_real
+from pyloca._arguments import brief, check_count, check_real
+from pyloca.alignment._bending import embedded_edges, relax_bends
 from pyloca.alignment._edges import see_edges
 from pyloca.alignment._geodesic import landmark_mds
-from pyloca.alignment._rigid import integrate, poisson_solver, refine, refine_surface
-from pyloca.alignment._synchronization import synchronize
+from pyloca.alignment._rigid import integrate, local_frames, poisson_solver, refine, strain
+from pyloca.alignment._synchronization import polar, synchronize
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics, connected_graph
 
-__all__ = ["MAX_BURSTS", "Alignment", "align", "strain_beyond_sampling"]
+__all__ = ["MAX_BURSTS", "Alignment", "align", "strain_beyond_sampling", "unbend"]
 
 MAX_BURSTS = 4000
 MIN_BURSTS = 8  # fewer have no shape
-REFINEMENTS, BENDS = 30, 150
+REFINEMENTS = 30
+BENDS, SETTLED = (150, 3e-4), (600, 1e-5)  # at most so many steps, until positions move by a smaller part than that
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def align(
     if burst_std is not None:
         check_real("burst_std", burst_std)
     if method not in (None, "geodesic") and not (method == "synchronize" and d == k):
-        raise ValueError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {method!r}.')
+        raise ValueError(f'method must be "geodesic" or, for n_components = k, "synchronize"; got {brief(method)}.')
     if d < k:
         raise BurstError(f"n_components = {d} cannot hold bursts of intrinsic dimension k = {k}; use at least {k}.")
     sigma = statistics.burst_std(burst_std)
@@ -134,11 +136,48 @@ def align(
     else:
         start = landmark_mds(graph, d, sigma, random)
     if d > k > 1:
-        positions, frames, strain, strains = refine_surface(edges, start, solve, BENDS)
+        positions, frames = relax_bends(edges, start, local_frames(edges, start), *BENDS, solve)
     else:  # a curve has no shape of its own: converging would only follow the noise
-        positions, frames, strain, strains = refine(edges, start, solve, REFINEMENTS)
+        positions, frames = refine(edges, start, solve, REFINEMENTS)
     axes = _principal_axes(positions)
-    return Alignment(rows, positions @ axes, frames @ axes, strain, strains)
+    return Alignment(rows, positions @ axes, frames @ axes, *strain(edges, frames, positions))
+
+
+def unbend(
+    statistics: BurstStatistics, positions: NDArray[np.float64], frames: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Take out of an embedded surface the bends that its lengths do not ask for.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+        Tells which bursts are neighbours.
+    positions : (N, d) array
+        A surface with the right lengths, such as an encoder makes, d > k.
+    frames : (N, k, d) array
+        Its tangents.
+
+    Returns
+    -------
+    positions, frames : (N, d) array, (N, k, d) array
+        A surface with the same lengths, as evenly bent as they allow, in the same place.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> data = datasets.sphere(n_points=20, random_state=0)
+    >>> statistics = BurstStatistics.from_bursts(data.bursts)
+    >>> start = align(statistics, 3, burst_std=data.burst_std, random_state=0)
+    >>> positions, frames = unbend(statistics, start.positions, start.frames)
+    >>> bool(np.abs(positions - start.positions).max() < 0.1)
+    True
+    """
+    frames = polar(frames)
+    edges = embedded_edges(see_edges(statistics, connected_graph(statistics), 1.0), positions, frames)
+    centre = positions.mean(axis=0)
+    relaxed, turned = relax_bends(edges, positions - centre, frames, *SETTLED)
+    turn = polar(relaxed.T @ (positions - centre))
+    return relaxed @ turn + centre, turned @ turn
 
 
 def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import splu
 from pyloca.alignment._edges import Edges, gather
 from pyloca.alignment._synchronization import polar
 
-__all__ = ["local_frames", "poisson_solver", "refine", "refine_surface"]
+__all__ = ["Solver", "integrate", "local_frames", "poisson_solver", "refine", "strain"]
 
 Solver = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -78,39 +78,15 @@ def strain(
 
 def refine(
     edges: Edges, positions: NDArray[np.float64], solve: Solver, max_iter: int, tol: float = 1e-4
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float64]]:
-    """Alternate until the strain falls by less than a fraction `tol`; (positions, frames, strain, strains)."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Alternate until the strain falls by less than a fraction `tol`; return positions and frames."""
     frames = local_frames(edges, positions)
-    best, by_node = strain(edges, frames, positions)
+    before, _ = strain(edges, frames, positions)
     for _ in range(max_iter):
         positions = integrate(edges, frames, solve)
         frames = local_frames(edges, positions)
-        now, by_node = strain(edges, frames, positions)
-        if best - now < tol * best:
-            best = min(best, now)
+        now, _ = strain(edges, frames, positions)
+        if before - now < tol * before:
             break
-        best = now
-    return positions, frames, best, by_node
-
-
-def refine_surface(
-    edges: Edges, positions: NDArray[np.float64], solve: Solver, max_iter: int, tol: float = 3e-4
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float64]]:
-    """Do the same with momentum (Nesterov's, from rest whenever it leads astray), for surfaces that can bend (d > k).
-
-    Bends hardly change the strain, so alternating alone takes hundreds of steps to open a Möbius band, and the strain
-    does not tell when they are done: the positions do, when they move by less than a fraction `tol`.
-    """
-    ahead, inertia = positions, 1.0
-    for _ in range(max_iter):
-        moved = integrate(edges, local_frames(edges, ahead), solve)
-        step = moved - positions
-        if np.sum(step * (ahead - moved)) > 0:
-            inertia = 1.0
-        grown = (1 + np.sqrt(1 + 4 * inertia**2)) / 2
-        ahead, inertia = moved + (inertia - 1) / grown * step, grown
-        positions = moved
-        if np.square(step).sum() < tol**2 * np.square(moved).sum():
-            break
-    frames = local_frames(edges, positions)
-    return positions, frames, *strain(edges, frames, positions)
+        before = now
+    return positions, frames

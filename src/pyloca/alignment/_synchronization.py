@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lobpcg, splu
 
+from pyloca._filters import without_warnings
 from pyloca.alignment._edges import Edges
 from pyloca.geometry import BurstStatistics
 
@@ -52,8 +51,7 @@ def _top_eigenvectors(matrix: sp.csr_matrix, k: int, random: np.random.RandomSta
     """
     block = random.standard_normal((matrix.shape[0], k + 2))
     if k > 2:
-        with warnings.catch_warnings():  # a little short of its tolerance is fine: the frames are rounded and refined
-            warnings.simplefilter("ignore", UserWarning)
+        with without_warnings(UserWarning):  # short of its tolerance is fine: the frames are rounded and refined
             return lobpcg(matrix, block, largest=True, tol=1e-4, maxiter=300)[1][:, :k]
     factor = splu(sp.csc_matrix((1 + 1e-9) * sp.eye(len(block)) - matrix), permc_spec="MMD_AT_PLUS_A")
     for _ in range(INVERSE_ITERATIONS):

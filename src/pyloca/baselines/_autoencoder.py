@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from pyloca._arguments import check_count
+from pyloca._arguments import brief, check_count
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._extension import warn_outside
 from pyloca.baselines._kernels import Euclidean, max_min, slabs
@@ -83,9 +83,11 @@ class Autoencoder(Baseline):
         super()._check_parameters()
         check_count("max_iter", self.max_iter)
         if isinstance(self.hidden_layers, str) or not hasattr(self.hidden_layers, "__iter__"):
-            raise ValueError(f"hidden_layers must be integers, such as (50, 50); got {self.hidden_layers!r}.")
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {self.activation!r}.")
+            raise ValueError(f"hidden_layers must be integers, such as (50, 50); got {brief(self.hidden_layers)}.")
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {brief(self.activation)}."
+            )
 
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         self._distance = Euclidean(points)
@@ -94,9 +96,10 @@ class Autoencoder(Baseline):
         dim, d = points.shape[1], self.n_components
         shift = points.mean(axis=0)
         scale = float(np.sqrt(np.square(points - shift).mean()))
-        with torch.random.fork_rng(devices=[]):
-            encoder = MLP(dim, self.hidden_layers, d, self.activation, skip=True).double()
-            decoder = MLP(d, self.hidden_layers, dim, self.activation, skip=True).double()
+        encoder, decoder = (
+            MLP(n_in, self.hidden_layers, n_out, self.activation, skip=True, generator=torch.Generator()).double()
+            for n_in, n_out in ((dim, d), (d, dim))
+        )
         for network in (encoder, decoder):
             initialize(network, generator)
         _open(encoder, (points - shift) / scale)

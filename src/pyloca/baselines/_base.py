@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pyloca._arguments import check_count
+from pyloca._arguments import LARGEST, check_count, check_seed, refuse_masked
 from pyloca.bursts import Bursts, as_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
@@ -30,6 +30,7 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     """
 
     n_components: int
+    random_state: int | np.random.RandomState | None
 
     def fit(self, X: Data, y: None = None) -> Any:
         """Embed points, or the means of bursts.
@@ -91,7 +92,10 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             If `X` is not finite or has another number of features than the training points.
         """
         check_is_fitted(self)
-        return self._extend(validate_data(self, X, reset=False, dtype=np.float64))
+        refuse_masked("X", X, BurstError)
+        points = validate_data(self, X, reset=False, dtype=np.float64)
+        self._refuse_large(points)
+        return self._extend(points)
 
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         raise NotImplementedError
@@ -102,13 +106,20 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _check_parameters(self) -> None:
         """Check the parameters as far as possible without data; a subclass adds its own checks."""
         check_count("n_components", self.n_components)
+        check_seed("random_state", self.random_state)
 
     def _read(self, data: Data) -> tuple[Array, BurstStatistics | None]:
         if _are_points(data):
+            refuse_masked("X", data, BurstError)
             points = validate_data(self, data, dtype=np.float64, ensure_min_samples=MIN_POINTS)
+            self._refuse_large(points)
             if np.all(points == points[0]):
                 raise BurstError(
                     "all points are identical; there is nothing to embed. Check that the right columns were read."
+                )
+            if np.ptp(points, axis=0).max() < 1 / LARGEST:
+                raise BurstError(
+                    f"points differ by less than {1 / LARGEST:g}, which has no square; use a smaller unit."
                 )
             return points, None
         if isinstance(data, BurstStatistics):
@@ -118,6 +129,12 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             statistics = BurstStatistics.from_bursts(raw, max_dim=int(self.n_components))
         self.n_features_in_ = statistics.n_features
         return statistics.means, statistics
+
+    @staticmethod
+    def _refuse_large(points: Array) -> None:
+        large = np.flatnonzero((np.abs(points) > LARGEST).any(axis=1))
+        if len(large):
+            raise BurstError(f"X[{large[0]}] is too large to be squared; use a larger unit.")
 
     @property
     def _n_features_out(self) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from pyloca._arguments import as_numbers, check_count, check_seed
 from pyloca.alignment import gather, see_edges
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._autoencoder import Autoencoder
@@ -194,6 +195,8 @@ def compare(
     >>> [score.method for score in result.scores if score.stress < 1e-2]
     ['BurstAlignment']
     """
+    check_count("n_components", n_components)
+    check_seed("random_state", random_state)
     raw, statistics = _read(bursts, n_components)
     truth = None if X is None else _truth(X, len(statistics))
     chosen = _choose(methods, n_components, burst_std, random_state)
@@ -241,7 +244,7 @@ def _takes_bursts(model: Any) -> bool:
 
 
 def _truth(X: ArrayLike, n: int) -> Array:
-    X = np.asarray(X, dtype=np.float64)
+    X = as_numbers("X", X, BurstError)
     if X.ndim != 2 or len(X) != n or not np.isfinite(X).all():
         raise BurstError(f"X has shape {X.shape}; expected finite latents of the {n} bursts, shape ({n}, d).")
     return X

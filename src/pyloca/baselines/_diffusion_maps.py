@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._arguments import check_real
+from pyloca._arguments import brief, check_real
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._extension import nystrom
 from pyloca.baselines._kernels import (
@@ -29,6 +29,7 @@ from pyloca.geometry import BurstStatistics, refuse_pieces
 __all__ = ["DiffusionMaps", "normalise"]
 
 Array = NDArray[np.float64]
+MOST_ALPHA = 10.0  # power of the density; 0, 1/2 and 1 have a meaning
 
 
 class DiffusionMaps(Baseline):
@@ -93,10 +94,12 @@ class DiffusionMaps(Baseline):
         super()._check_parameters()
         if not isinstance(self.bandwidth, str) or self.bandwidth not in ("max-min", "auto"):
             if isinstance(self.bandwidth, str):
-                raise ValueError(f'bandwidth must be "max-min", "auto" or a number > 0; got {self.bandwidth!r}.')
+                raise ValueError(f'bandwidth must be "max-min", "auto" or a number > 0; got {brief(self.bandwidth)}.')
             check_real("bandwidth", self.bandwidth)
         check_real("bandwidth_factor", self.bandwidth_factor)
         check_real("alpha", self.alpha, positive=False)
+        if self.alpha > MOST_ALPHA:
+            raise ValueError(f"alpha must be from 0 to {MOST_ALPHA:g}; got {brief(self.alpha)}.")
         check_real("t", self.t, positive=False)
 
     def _metric(self, points: Array, statistics: BurstStatistics | None) -> Metric:

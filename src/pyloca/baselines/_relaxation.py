@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._arguments import check_count, check_real
+from pyloca._arguments import as_numbers, brief, check_count, check_real
 from pyloca.baselines._anisotropic import AnisotropicDiffusionMaps
 from pyloca.baselines._base import Baseline
 from pyloca.baselines._diffusion_maps import DiffusionMaps, normalise
@@ -101,7 +101,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
             check_count("intrinsic_dim", self.intrinsic_dim)
         check_count("max_iter", self.max_iter, 0)
         if isinstance(self.init, str) and self.init != "spectral":
-            raise ValueError(f'init must be "spectral" or an array of shape (N, d); got {self.init!r}.')
+            raise ValueError(f'init must be "spectral" or an array of shape (N, d); got {brief(self.init)}.')
 
     def _fit(self, points: Array, statistics: BurstStatistics | None) -> Array:
         random = check_random_state(self.random_state)
@@ -135,7 +135,7 @@ class RiemannianRelaxation(HarmonicExtension, Baseline):
             else:
                 start = AnisotropicDiffusionMaps(self.n_components, completed=True, **options).fit_transform(statistics)
         else:
-            start = np.array(self.init, dtype=np.float64)
+            start = as_numbers("init", self.init)
             if start.shape != shape or not np.isfinite(start).all():
                 raise ValueError(f"init has shape {start.shape}; expected finite numbers of shape {shape}.")
         start = start - start.mean(axis=0)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import LARGEST, as_numbers, brief, refuse_masked
 from pyloca.bursts._labels import burst_name
+from pyloca.bursts._on_disk import FileArray
 from pyloca.errors import BurstError
 
 __all__ = [
     "Array",
     "Measurement",
     "as_burst",
+    "as_indices",
     "as_points",
-    "as_random",
     "check_array",
     "check_dtype",
     "check_effective_counts",
@@ -25,16 +27,16 @@ __all__ = [
     "join",
     "measure",
     "offsets_of",
-    "refuse_masked",
 ]
 
 Array = NDArray[np.float64]
+Stored = TypeVar("Stored", bound=NDArray[Any] | FileArray)
 Measurement = Callable[[Array], ArrayLike]
 
 # -- bursts -----------------------------------------------------------------------------------------------------
 
 
-def check_array(array: NDArray[Any]) -> NDArray[Any]:
+def check_array(array: Any) -> Any:
     """Refuse what is not (N, M, D) numbers."""
     check_dtype(array, "bursts")
     if array.ndim != 3:
@@ -49,7 +51,7 @@ def check_array(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
+def check_dtype(array: Any, name: str) -> Any:
     """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
     if array.dtype.kind not in "fiu":
         raise BurstError(
@@ -59,18 +61,9 @@ def check_dtype(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def refuse_masked(array: Any, name: str) -> None:
-    """Refuse a masked array, whose mask NumPy would forget."""
-    if np.ma.isMaskedArray(array):
-        raise BurstError(
-            f"{name} is a masked array. Leave out its masked points with pyloca.bursts.drop_missing(bursts), or fill "
-            "them: filled(np.nan) marks them as missing."
-        )
-
-
 def as_burst(part: ArrayLike, name: str) -> NDArray[Any]:
     """One burst of a list as an array."""
-    refuse_masked(part, name)
+    refuse_masked(name, part, BurstError)
     try:
         return np.asarray(part)
     except ValueError as error:
@@ -97,9 +90,17 @@ def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def as_indices(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Convert to an array (n,) of integers."""
+    found = as_numbers(name, values, BurstError)
+    if found.ndim != 1 or not (np.abs(found) < 2**53).all() or np.any(found != np.round(found)):
+        raise BurstError(f"{name} must be a list of integers; got {brief(values)}.")
+    return found.astype(np.int64)
+
+
 def check_effective_counts(counts: ArrayLike, labels: NDArray[Any]) -> Array:
     """Effective numbers of points as an array (N,): at least 2 for a covariance; ``inf`` says that it is exact."""
-    found = np.asarray(counts, dtype=np.float64)
+    found = as_numbers("effective_counts", counts, BurstError)
     if found.shape != labels.shape:
         raise BurstError(f"effective_counts has shape {found.shape}; expected ({len(labels)},), one per burst.")
     few = np.flatnonzero(~(found >= 2))  # nan is not
@@ -127,7 +128,7 @@ def forget_pages(array: NDArray[Any]) -> None:
 def measure(f: Measurement, cloud: Array) -> Array:
     """Apply `f` to a cloud (N, M, d) → (N, M, D); the result must be finite."""
     n, m, d = cloud.shape
-    Y = np.asarray(f(cloud.reshape(n * m, d)), dtype=np.float64)
+    Y = as_numbers("the measurement", f(cloud.reshape(n * m, d)), BurstError)
     if Y.ndim != 2 or len(Y) != n * m:
         raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
@@ -138,15 +139,11 @@ def measure(f: Measurement, cloud: Array) -> Array:
 
 def as_points(points: ArrayLike, name: str) -> Array:
     """Convert to an array (n, d) of finite numbers."""
-    out = np.asarray(points, dtype=np.float64)
+    out = as_numbers(name, points, BurstError)
     if out.ndim != 2 or 0 in out.shape:
         raise BurstError(f"{name} has shape {out.shape}; expected (n, d).")
-    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
+    bad = np.flatnonzero(~(np.abs(out) <= LARGEST).all(axis=1))  # nan is not
     if len(bad):
-        raise BurstError(f"{name}[{bad[0]}] is not finite.")
+        wrong = f"exceeds {LARGEST:g}; use a larger unit" if np.isfinite(out[bad[0]]).all() else "is not finite"
+        raise BurstError(f"{name}[{bad[0]}] {wrong}.")
     return out
-
-
-def as_random(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
-    """Make a generator from a seed, or return the given one."""
-    return random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)

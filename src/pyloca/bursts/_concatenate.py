@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pyloca._arguments import brief
 from pyloca.bursts._arrays import Array
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._labels import burst_name
@@ -24,7 +25,7 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
     if keys is not None:
         labels = [str(key) for key in keys]
         if len(labels) != len(parts) or len(set(labels)) < len(labels):
-            raise ValueError(f"keys must be {len(parts)} different labels, one per part; got {list(keys)!r}.")
+            raise ValueError(f"keys must be {len(parts)} different labels, one per part; got {brief(list(keys))}.")
         labels = [f"part {label!r}" for label in labels]
     _check_features(parts, labels)
     names = next((part.feature_names for part in parts if part.feature_names is not None), None)

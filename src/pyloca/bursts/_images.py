@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyloca._arguments import check_count, check_real, is_finite
-from pyloca.bursts._arrays import Array, as_points, as_random
+from pyloca._arguments import as_numbers, as_random, brief, check_count, check_real, is_finite
+from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._pen import drawn_in
 from pyloca.errors import BurstError
@@ -78,7 +78,7 @@ def from_image(
     """
     from sklearn.cluster import DBSCAN  # takes a while to import
 
-    grey = np.asarray(image, dtype=np.float64)
+    grey = as_numbers("image", image, BurstError)
     if grey.ndim != 2 or min(grey.shape) < 3:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     if not np.isfinite(grey).all():
@@ -86,7 +86,7 @@ def from_image(
     check_real("eps", eps)
     check_count("min_points", min_points, 1)
     if not (dilation is None or dilation == "estimate" or is_finite(dilation)):
-        raise ValueError(f'dilation must be a number of pixels, "estimate" or None; got {dilation!r}.')
+        raise ValueError(f'dilation must be a number of pixels, "estimate" or None; got {brief(dilation)}.')
     row, column = np.nonzero(grey < threshold)
     if not len(row):
         raise BurstError(f"no pixel is darker than threshold = {threshold:g}; the darkest is {grey.min():g}.")
@@ -175,7 +175,7 @@ def from_image_patches(
     """
     from scipy.ndimage import map_coordinates  # takes a while to import
 
-    grey = np.asarray(image, dtype=np.float64)
+    grey = as_numbers("image", image, BurstError)
     if grey.ndim != 2:
         raise BurstError(f"image has shape {grey.shape}; expected one grey channel (height, width).")
     X = as_points(positions, "positions")

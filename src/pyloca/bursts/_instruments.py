@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyloca._arguments import check_count, check_real
-from pyloca.bursts._arrays import Array, Measurement, as_points, as_random, measure
+from pyloca._arguments import as_numbers, as_random, check_count, check_real
+from pyloca.bursts._arrays import Array, Measurement, as_points, measure
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
 
@@ -60,7 +60,7 @@ def from_function(
     check_real("burst_std", burst_std)
     check_count("n_points", n_points, X.shape[1] + 1)
     random = as_random(random_state)
-    steps = burst_std * random.standard_normal((len(X), n_points, X.shape[1]))
+    steps = float(burst_std) * random.standard_normal((len(X), n_points, X.shape[1]))
     return Bursts(
         measure(f, X[:, None] + steps),
         burst_std=float(burst_std),
@@ -118,6 +118,7 @@ def sensor_array(
     """
     X = as_points(positions, "positions")
     check_real("radius", radius)
+    radius = float(radius)
     if stencil is None:
         if X.shape[1] != 2:
             raise BurstError(f"positions have {X.shape[1]} coordinates; a ring lies in a plane. Pass a stencil (M, d).")
@@ -198,6 +199,7 @@ def on_manifold(
     """
     X = as_points(latents, "latents")
     check_real("burst_std", burst_std)
+    burst_std = float(burst_std)
     project = _sphere(X) if surface is None else surface
     basis = _tangents(project, X, burst_std)
     check_count("n_points", n_points, basis.shape[1] + 1)
@@ -212,7 +214,7 @@ def on_manifold(
         )
         cloud = np.cos(step)[..., None] * X[:, None] + (np.sin(step) * radius[:, None])[..., None] * direction
     else:
-        cloud = np.asarray(project(cloud.reshape(n * m, d)), dtype=np.float64).reshape(n, m, d)
+        cloud = as_numbers("what surface returns", project(cloud.reshape(n * m, d)), BurstError).reshape(n, m, d)
     kind = "sphere" if surface is None else "surface"
     return Bursts(
         measure(f, cloud),

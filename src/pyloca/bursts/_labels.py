@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import brief
 from pyloca.errors import BurstError
 
 __all__ = [
@@ -39,7 +40,7 @@ def burst_name(label: Any) -> str:
 def check_ids(ids: Labels, n_bursts: int) -> NDArray[Any]:
     """Ids of N bursts as an array (N,) of int64 or of text; none is missing and no two are alike."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise BurstError(f"ids must be a sequence of {n_bursts} labels; got {ids!r}.")
+        raise BurstError(f"ids must be a sequence of {n_bursts} labels; got {brief(ids)}.")
     if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise BurstError(f"ids has shape {np.shape(ids)}; expected ({n_bursts},), one label per burst.")
     values = ids if isinstance(ids, np.ndarray) else list(ids)
@@ -116,11 +117,11 @@ def repeated_at(labels: NDArray[Any]) -> int | None:
 def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) -> tuple[str, ...]:
     """D names, none of them empty, no two alike."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise BurstError(f"feature_names must be a sequence of {n_features} names; got {names!r}.")
+        raise BurstError(f"feature_names must be a sequence of {n_features} names; got {brief(names)}.")
     out = list(names)
     for name in out:
         if not isinstance(name, str) or not name.strip():
-            raise BurstError(f"feature_names must be text that is not empty; got {name!r}.")
+            raise BurstError(f"feature_names must be text that is not empty; got {brief(name)}.")
     if len(out) != n_features:
         raise BurstError(
             f"feature_names has {len(out)} names ({_listed(out)}) and the bursts have D = {n_features} features."
@@ -141,11 +142,11 @@ def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) ->
             raise BurstError(f"units names {unknown[0]!r}, which is not a feature; features are {_listed(names)}.")
         units = [units.get(name) for name in names]
     elif isinstance(units, (str, bytes)) or not isinstance(units, Iterable):
-        raise BurstError(f"units must be a mapping from name to unit or a sequence of D units; got {units!r}.")
+        raise BurstError(f"units must be a mapping from name to unit or a sequence of D units; got {brief(units)}.")
     out = ["" if unit is None else unit for unit in units]
     for unit in out:
         if not isinstance(unit, str):
-            raise BurstError(f"a unit must be text, or None where it is not known; got {unit!r}.")
+            raise BurstError(f"a unit must be text, or None where it is not known; got {brief(unit)}.")
     if len(out) != n_features:
         raise BurstError(f"units has {len(out)} units and the bursts have D = {n_features} features.")
     return tuple(str(unit) for unit in out) if any(out) else None
@@ -164,7 +165,7 @@ def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:
     """Refuse a bare name in place of a sequence, and a column that is both asked for and excluded."""
     for name, given in (("columns", columns), ("exclude", exclude)):
         if isinstance(given, str):
-            raise TypeError(f"{name} must be a sequence of names; got {given!r}. Pass [{given!r}].")
+            raise TypeError(f"{name} must be a sequence of names; got {brief(given)}. Pass [{brief(given)}].")
     both = [name for name in columns or () if name in exclude]
     if both:
         raise ValueError(f"columns and exclude both name {both[0]!r}.")

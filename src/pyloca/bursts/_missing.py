@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import brief
 from pyloca.bursts._arrays import offsets_of
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
@@ -78,7 +79,7 @@ def counted(n: int, thing: str) -> str:
 def check_missing(missing: str) -> None:
     """Refuse what is neither "raise" nor "drop"."""
     if missing not in ("raise", "drop"):
-        raise ValueError(f'missing must be "raise" or "drop"; got {missing!r}.')
+        raise ValueError(f'missing must be "raise" or "drop"; got {brief(missing)}.')
 
 
 def count_missing(bursts: Bursts) -> MissingCells:

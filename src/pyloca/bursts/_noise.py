@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pyloca._arguments import as_numbers
 from pyloca.bursts._arrays import Array
 from pyloca.errors import BurstError
 
@@ -21,7 +22,7 @@ def check_noise(noise: ArrayLike, n: int, dim: int) -> tuple[Array, bool]:
     A number, (D,) and (N, D) are standard deviations; (D, D) and (N, D, D) are covariances. Where N = D, a symmetric
     positive semi-definite array (D, D) is a covariance.
     """
-    array = np.asarray(noise, dtype=np.float64)
+    array = as_numbers("noise", noise, BurstError)
     if array.ndim == 0:
         array = np.full(dim, float(array))
     if array.shape not in ((dim,), (dim, dim), (n, dim), (n, dim, dim)):

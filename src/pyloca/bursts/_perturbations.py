@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca.bursts._arrays import as_burst
+from pyloca._arguments import as_numbers
 from pyloca.bursts._labels import burst_name
 from pyloca.errors import BurstError
 
@@ -48,7 +48,8 @@ def check_perturbations(given: Perturbations, counts: NDArray[np.int64], ids: ND
         if len(given) != len(counts):
             raise BurstError(f"there are perturbations of {len(given)} bursts; expected {len(counts)}, one per burst.")
         names = [burst_name(label) for label in ids]
-        parts = [_as_floats(as_burst(part, name), name) for part, name in zip(given, names, strict=True)]
+        what = "the perturbations of"
+        parts = [as_numbers(f"{what} {name}", part, BurstError) for part, name in zip(given, names, strict=True)]
         for part, count, label in zip(parts, counts, ids, strict=True):
             if part.ndim != 2 or part.shape != (count, parts[0].shape[-1]):
                 raise BurstError(
@@ -57,7 +58,7 @@ def check_perturbations(given: Perturbations, counts: NDArray[np.int64], ids: ND
                 )
         values = np.concatenate(parts)
     else:
-        values = _as_floats(np.asarray(given), "the bursts")
+        values = as_numbers("perturbations", given, BurstError).copy()
         n, m = len(counts), counts[0] if len(counts) else 0
         whole = values.ndim == 3 and values.shape[:2] == (n, m) and bool(np.all(counts == m))
         if not whole and (values.ndim != 2 or len(values) != counts.sum()):
@@ -76,12 +77,6 @@ def size_of(values: Array, counts: NDArray[np.int64]) -> float:
     """Compute the σ of perturbations (n, k): root mean square per direction about the centres of their bursts."""
     centred = values - np.repeat(_means(values, counts), counts, axis=0)
     return float(np.sqrt(np.square(centred).mean(axis=1).sum() / (counts - 1).sum()))
-
-
-def _as_floats(values: NDArray[Any], of: str) -> Array:
-    if values.dtype.kind not in "fiu":
-        raise BurstError(f"the perturbations of {of} have dtype {values.dtype}; expected real numbers.")
-    return values.astype(np.float64)
 
 
 def _means(values: Array, counts: NDArray[np.int64]) -> Array:

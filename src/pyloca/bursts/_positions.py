@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._arguments import check_real, is_integer
+from pyloca._arguments import brief, check_real, is_integer
 from pyloca.bursts._arrays import Array, as_points, offsets_of
 from pyloca.bursts._container import Bursts
 from pyloca.errors import BurstError
@@ -68,7 +68,7 @@ def from_positions(
         raise BurstError(f"there are {len(places)} positions and {len(values)} readings; expected one of each per row.")
     check_real("radius", radius)
     centres = _anchors(places, anchors)
-    near = cKDTree(places).query_ball_point(centres, radius, return_sorted=True)
+    near = cKDTree(places).query_ball_point(centres, float(radius), return_sorted=True)
     counts = np.array([len(rows) for rows in near])
     needed = places.shape[1] + 2  # one more than a Jacobian needs: the error of the regression is in what is left
     few = np.flatnonzero(counts < needed)
@@ -97,8 +97,8 @@ def _anchors(places: Array, anchors: int | ArrayLike | None) -> Array:
         return np.unique(places, axis=0)
     if isinstance(anchors, (int, np.integer)) and is_integer(anchors, 1):
         return places[_spread(places, int(anchors))]
-    if np.ndim(anchors) == 0:
-        raise ValueError(f"anchors must be an integer ≥ 1, an array (N, k) of places, or None; got {anchors!r}.")
+    if not isinstance(anchors, (list, tuple)) and np.ndim(anchors) == 0:
+        raise ValueError(f"anchors must be an integer ≥ 1, an array (N, k) of places, or None; got {brief(anchors)}.")
     centres = as_points(anchors, "anchors")
     if centres.shape[1] != places.shape[1]:
         raise BurstError(f"anchors have {centres.shape[1]} coordinates and positions have {places.shape[1]}.")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._arguments import check_count, check_real, is_integer
+from pyloca._arguments import brief, check_count, check_real, is_integer
 from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._cells import cells_of
 from pyloca.bursts._container import Bursts, names_of_frames
@@ -116,7 +116,7 @@ def from_time_series(
     recordings, names = _recordings(series)
     listed = _is_list(series)
     if keys is not None and (not listed or len(keys) != len(recordings) or len(set(map(str, keys))) < len(keys)):
-        raise ValueError(f"keys must be different labels, one for each of a list of recordings; got {keys!r}.")
+        raise ValueError(f"keys must be different labels, one for each of a list of recordings; got {brief(keys)}.")
     sigma_of_one = _sigma(diffusion, dt)
     if window != "auto":
         check_count("window", window, 2)
@@ -191,7 +191,7 @@ def _given_lags(lag: int | str, lags: tuple[int, int] | None) -> tuple[int, ...]
         if lag != "auto":
             raise ValueError(f"give lag or lags, not both; got lag = {lag!r} and lags = {lags!r}.")
         if len(lags) != 2 or not all(is_integer(one, 1) for one in lags) or lags[0] >= lags[1]:
-            raise ValueError(f"lags must be two integers, 1 ≤ τ₁ < τ₂; got {lags!r}.")
+            raise ValueError(f"lags must be two integers, 1 ≤ τ₁ < τ₂; got {brief(lags)}.")
         return int(lags[0]), int(lags[1])
     if lag == "auto":
         return ()

@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyloca._arguments import check_count, check_real, is_positive
+from pyloca._arguments import as_numbers, brief, check_count, check_real, is_positive
 from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._noise import noise_by_place
@@ -88,6 +88,8 @@ def from_simulator(
     check_count("n_jobs", n_jobs, 1)
     if diffusion is not None:
         check_real("diffusion", diffusion)
+    if random_state is not None:
+        check_count("random_state", random_state, 0)
     seeds = np.random.SeedSequence(random_state).generate_state(len(X))  # one per burst: the same for any n_jobs
     jobs = (repeat(step), repeat(observe), X, repeat(times), repeat(int(n_points)), seeds)
     bar = {"total": len(X), "desc": "restarts", "disable": None if progress is None else not progress}
@@ -122,7 +124,7 @@ def _times(dt: float | None, lags: tuple[float, float] | None) -> tuple[float, .
     if dt is not None:
         raise ValueError(f"give dt or lags, not both; got dt = {dt!r} and lags = {lags!r}.")
     if len(lags) != 2 or not all(is_positive(time) for time in lags) or lags[0] >= lags[1]:
-        raise ValueError(f"lags must be two times, 0 < t₁ < t₂; got {lags!r}.")
+        raise ValueError(f"lags must be two times, 0 < t₁ < t₂; got {brief(lags)}.")
     return float(lags[0]), float(lags[1])
 
 
@@ -133,11 +135,11 @@ def _restart(
     random = np.random.RandomState(seed)
     ends, before, seen = np.tile(state, (n_points, 1)), 0.0, []
     for time in times:
-        ends = np.asarray(step(ends, time - before, random), dtype=np.float64)
+        ends = as_numbers("what step returns", step(ends, time - before, random), BurstError)
         before = time
         if ends.shape != (n_points, len(state)):
             raise BurstError(f"step maps ({n_points}, {len(state)}) to {ends.shape}; expected the same shape.")
-        out = ends if observe is None else np.asarray(observe(ends), dtype=np.float64)
+        out = ends if observe is None else as_numbers("what observe returns", observe(ends), BurstError)
         if out.ndim != 2 or len(out) != n_points:
             raise BurstError(f"observe maps ({n_points}, {len(state)}) to {out.shape}; expected ({n_points}, D).")
         seen.append(out)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import as_random, brief, check_count, is_finite
+
 __all__ = ["split_indices"]
 
 
@@ -31,9 +33,9 @@ def split_indices(
     >>> [part.tolist() for part in split_indices(5, 0.4, 0)]
     [[1, 3, 4], [0, 2]]
     """
-    if not 0 <= fraction < 1:
-        raise ValueError(f"the fraction to hold out must be in [0, 1); got {fraction}.")
-    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    order = random.permutation(n)
+    check_count("n", n)
+    if not (is_finite(fraction) and 0 <= fraction < 1):
+        raise ValueError(f"the fraction to hold out must be in [0, 1); got {brief(fraction)}.")
+    order = as_random(seed, "seed").permutation(n)
     n_held = min(round(fraction * n), n - 1)
     return np.sort(order[n_held:]), np.sort(order[:n_held])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._arguments import check_real
+from pyloca._arguments import LARGEST, brief, check_real, refuse_masked
 from pyloca.bursts._arrays import Array
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._labels import Labels, check_ids
@@ -96,7 +96,7 @@ def from_spots(
     """
     check_real("pixel_size", pixel_size)
     if on_bad not in ("raise", "drop"):
-        raise ValueError(f'on_bad must be "raise" or "drop"; got {on_bad!r}.')
+        raise ValueError(f'on_bad must be "raise" or "drop"; got {brief(on_bad)}.')
     seen = [_look(frame) for frame in _of_one_shape(_each(frames))]
     if not seen:
         raise BurstError("there are no frames.")
@@ -127,7 +127,7 @@ def _each(frames: Any) -> Iterable[Any]:
         hint = " For one frame pass frames[None]." if frames.ndim == 2 else " Frames must be grey: average the colours."
         raise BurstError(f"frames has shape {tuple(frames.shape)}; expected (N, height, width).{hint}")
     if not isinstance(frames, Iterable):
-        raise BurstError(f"frames must be an array (N, height, width) or an iterable of pictures; got {frames!r}.")
+        raise BurstError(f"frames must be an array (N, height, width) or an iterable of pictures; got {brief(frames)}.")
     return frames
 
 
@@ -146,11 +146,14 @@ def _of_one_shape(frames: Iterable[Any]) -> Iterator[NDArray[Any]]:
 
 
 def _as_frame(frame: Any, i: int) -> NDArray[Any]:
+    refuse_masked(f"frame {i}", frame, BurstError)
     array = np.asarray(frame)
     if array.ndim != 2 or not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise BurstError(
             f"frame {i} has shape {array.shape} and dtype {array.dtype}; expected real numbers (height, width)."
         )
+    if not (np.abs(np.nan_to_num(array)) <= LARGEST).all():
+        raise BurstError(f"frame {i} has values beyond {LARGEST:g}, too large to be squared.")
     return array
 
 

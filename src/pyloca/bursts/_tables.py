@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import brief
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._labels import Units, as_labels, check_unique_columns, choose_columns, is_missing, missing_at
 from pyloca.bursts._missing import Missing, check_missing, settle_missing
@@ -66,6 +67,8 @@ def from_table(
     >>> bursts.ids.tolist(), bursts.feature_label(0), bursts[1].tolist()
     (['b', 'a'], 'p (Pa)', [[4.0], [4.5]])
     """
+    if not (isinstance(frame, Mapping) or hasattr(frame, "column_names") or hasattr(frame, "columns")):
+        raise TypeError(f"frame must be a data frame, an Arrow table or a mapping of columns; got {brief(frame)}.")
     if hasattr(frame, "column_names"):  # Arrow
         names = list(frame.column_names)
     else:

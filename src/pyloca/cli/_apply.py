@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyloca.cli._column_options import Columns, columns_options
-from pyloca.cli._main import cli, debug_option, not_the_data, writable
+from pyloca.cli._main import cli, debug_option, writable
 from pyloca.errors import BurstError, MatchError
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def transform(
       pyloca transform model.safetensors new.csv --bursts --trust
     """
     writable(output, ".csv", ".npy")
-    not_the_data(data, output)
     import numpy as np
 
     from pyloca.cli._data import (
@@ -172,7 +171,6 @@ def inverse(model: Path, data: str, output: Path | None, burst_id: str | None) -
       pyloca inverse model.safetensors z.csv -o measurements.csv
     """
     writable(output, ".csv", ".npy")
-    not_the_data(data, output)
     from pyloca.cli._data import burst_id_of, read_coordinates, write_rows
     from pyloca.estimator import LOCA
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import cli, debug_option, not_the_data, usage, writable
+from pyloca.cli._main import cli, debug_option, usage, writable
 from pyloca.cli._settings import units
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["bursts"]
 AUTO: Literal["auto"] = "auto"
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
 STACKS = (".npy", ".npz")
-WRITTEN = (".npz", ".npy", ".csv", ".parquet")
+WRITTEN = (".npz", ".npy", ".csv", ".parquet", ".zarr")
 
 
 class Recording(NamedTuple):
@@ -76,7 +76,7 @@ def _two(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int,
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
     help="Write the bursts to this .npz file; .csv, .parquet and .npy keep less of what is known about them.",
 )
@@ -133,8 +133,6 @@ def bursts(
     spots = Spots(**{name: options[name] for name in Spots._fields})
     flashes = Flashes(**{name: options[name] for name in Flashes._fields})
     writable(output, *WRITTEN)
-    for path in data:
-        not_the_data(path, output)
     kind = _kind(data, columns, recording, spots, flashes, neighbors)
     from pyloca.bursts import Bursts, save_bursts
 

@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
-BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts, not rows
+BURSTS = (".npz", ".h5", ".hdf5", ".zarr")  # files that hold bursts, not rows
 ROWS = 50  # fewer rows may be in order by chance, or because somebody sorted them
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 
@@ -327,15 +327,15 @@ def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: S
 
 
 def _read_npy(path: str) -> Array:
-    values = _load(path)
+    values = _load(path, mapped=False)  # of a map of a file that is cut meanwhile the process would die
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise BurstError(f"has shape {values.shape} and dtype {values.dtype}; expected numbers (n, D).")
     return np.asarray(values, dtype=np.float64)
 
 
-def _load(path: str) -> NDArray[Any]:
+def _load(path: str, *, mapped: bool = True) -> NDArray[Any]:
     try:
-        values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        values: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise BurstError("not a readable .npy file of numbers; it is truncated, or holds Python objects.") from error
     return values

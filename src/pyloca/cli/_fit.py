@@ -6,20 +6,22 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyloca.cli._cluster import cluster, cluster_options
 from pyloca.cli._column_options import Columns, columns_options, some
-from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, not_the_data, usage, writable
+from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
 from pyloca.errors import TrustWarning
 
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
     from pyloca.estimator import LOCA
+    from pyloca.geometry import BurstStatistics
 
 __all__ = ["fit"]
 
@@ -90,7 +92,20 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--checkpoint", type=FILE, help="Save the training state to this .checkpoint file.  [default: OUTPUT.checkpoint]"
 )
-@click.option("--resume", is_flag=True, help="Continue from the checkpoint of an interrupted fit, if there is one.")
+@cluster_options
+@click.option(
+    "--checkpoint-every",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two writes of the checkpoint.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue from the checkpoint of an interrupted fit, if there is one, to the same bits.",
+)
 @click.option("--print-config", is_flag=True, help="Print all settings as TOML and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
@@ -105,28 +120,34 @@ def fit(
     static: Path | None,
     config: Path | None,
     checkpoint: Path | None,
+    checkpoint_every: float,
     resume: bool,
     print_config: bool,
     quiet: bool,
     as_json: bool,
+    workers: int | None,
+    scheduler: str | None,
     **options: Any,
 ) -> None:
     """Learn coordinates from a file of bursts.
 
-    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
-    names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
-    Bursts keep the order in which they first appear. The model remembers the columns, so transform and report need no
-    such options. --distances sets the scale where σ is not known. Noise of the instrument, points set aside as spikes
-    and bursts left out as strays are named. Options override --config, which has the same names with underscores.
+    DATA is .npy (N, M, D), .npz, .h5, .zarr (bursts, or what `pyloca statistics` wrote), or a long table (.csv,
+    .parquet) with one row per measurement and a column that names its burst; - reads CSV from standard input. Columns
+    of text and columns that never change are left out. Bursts keep the order in which they first appear. The model
+    remembers the columns, so transform and report need no such options. --distances sets the scale where σ is not
+    known. Noise of the instrument, points set aside as spikes and bursts left out as strays are named. Options override
+    --config, which has the same names with underscores. Workers of Dask pay from 100,000 bursts on.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
-    interrupted (Ctrl-C, SIGTERM) leaves a checkpoint: the same command with --resume continues from there.
+    interrupted (Ctrl-C, SIGTERM, even SIGKILL) leaves a checkpoint, and the one before it under the name .previous: the
+    same command with --resume continues from there. They are deleted once the model is written.
 
     \b
     Examples:
       pyloca fit bursts.csv -d 2 --burst-std 0.01 -o model.safetensors --embedding z.csv
       pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors
       pyloca fit steps.csv --perturbations dx,dy -d 2 -o model.safetensors
+      pyloca fit bursts.zarr -d 2 -o model.safetensors --workers 4
     """
     settings = DEFAULTS | (from_config(config) if config is not None else {})
     settings |= {name: value for name, value in options.items() if value is not None}
@@ -137,7 +158,8 @@ def fit(
         raise click.UsageError("nothing would be written: give -o model.safetensors, --embedding z.csv or --json.")
     if output is not None and output.suffix != ".safetensors":
         raise click.BadParameter(f"a model is a .safetensors file; got '{output}'.", param_hint="'-o' / '--output'")
-    if checkpoint is None and output is not None:
+    writable(checkpoint, ".checkpoint")
+    if checkpoint is None and output is not None:  # nobody asked for it: if it cannot be written, the fit goes on
         checkpoint = output.with_name(f"{output.name}.checkpoint")
     if resume and checkpoint is None:
         raise click.UsageError("--resume needs a checkpoint: give --checkpoint FILE, or -o model.safetensors.")
@@ -147,30 +169,32 @@ def fit(
         )
     writable(output)
     writable(embedding, ".csv", ".npy")
-    writable(checkpoint, ".checkpoint")
-    not_the_data(data, embedding)
     from pyloca.bursts import BURST_ID, Bursts
     from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
+    from pyloca.geometry import holds_statistics, read_statistics
+    from pyloca.solvers import checkpoint_files
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
     with usage():
         check_parameters(model)
-    bursts, left_out = read_bursts(data, columns)
+    bursts: Bursts | BurstStatistics
+    left_out: dict[str, str]
+    if holds_statistics(data):
+        if static is not None or units or columns != Columns():
+            raise click.UsageError("statistics have their sensors and noise: options that choose them need raw bursts.")
+        bursts, left_out, still = read_statistics(data), {}, None
+    else:
+        raw, left_out = read_bursts(data, columns)
+        still = None if static is None else read_static(str(static), columns, raw)
+        bursts = Bursts(raw, units=units) if units else raw
     say_left_out(left_out)
-    still = None if static is None else read_static(str(static), columns, bursts)
-    if units:
-        bursts = Bursts(bursts, units=units)
     known = None if distances is None else read_distances(distances, bursts.ids)
-    with usage(), _earlier(checkpoint, resume), warnings.catch_warnings():
+    saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "resume": resume}
+    with usage(), cluster(workers, scheduler), _told(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
-        try:
-            model.fit(bursts, static=still, checkpoint=checkpoint)
-        except (KeyboardInterrupt, Terminated):
-            if checkpoint is not None and checkpoint.is_file():
-                click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
-            raise
+        model.fit(bursts, None, static=still, **saved)
         if known is not None:
             click.echo(f"Scale: {model.rescale(*known).rescaling_}.", err=True)
     burst_id = columns.burst_id or BURST_ID
@@ -181,19 +205,22 @@ def fit(
     if output is not None:
         model.save(output)
     if embedding is not None:
-        labels = bursts.ids if bursts.has_ids else None
+        named = bursts.has_ids if isinstance(bursts, Bursts) else bursts.ids.tolist() != list(range(len(bursts)))
+        labels = bursts.ids if named else None
         write_rows(model.embedding_, [f"z{i}" for i in range(model.n_components_)], embedding, labels, burst_id)
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+        for file in checkpoint_files(checkpoint):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps(_facts(model, bursts, left_out), indent=2))
-    _say_scale(model, bursts)
+    _say_scale(model)
     click.echo(str(model.diagnostics_), err=True)
     if model.diagnostics_.warnings:
         click.get_current_context().exit(DISTRUSTED)
 
 
-def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, Any]:
+def _facts(model: LOCA, bursts: Bursts | BurstStatistics, left_out: dict[str, str]) -> dict[str, Any]:
     return {
         "bursts": len(bursts),
         "n_features": model.n_features_in_,
@@ -214,37 +241,45 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
     }
 
 
-def _say_scale(model: LOCA, bursts: Bursts) -> None:
+def _say_scale(model: LOCA) -> None:
     """Say what the sensors were divided by, unless they were left alone."""
+    from pyloca.estimator import feature_label
+
     values = model.feature_scale_
     used = [j for j, value in enumerate(values) if value != float("inf")]  # `diagnostics_` names the others
     if (values[used] == 1).all():
         return
     divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
-    listed = some([f"{bursts.feature_label(j)} {values[j]:.2g}" for j in used])
+    listed = some([f"{feature_label(model, j)} {values[j]:.2g}" for j in used])
     click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
 
 
 @contextmanager
-def _earlier(checkpoint: Path | None, resume: bool) -> Iterator[None]:
-    """Resume from an earlier checkpoint, or set it aside and put it back if the fit fails before it has its own."""
-    found = checkpoint is not None and checkpoint.is_file()
+def _told(checkpoint: Path | None, resume: bool) -> Iterator[None]:
+    """Say what becomes of a checkpoint that is there, and whether an interrupted fit has left its own."""
+    from pyloca.solvers import checkpoint_files
+
+    files = () if checkpoint is None else checkpoint_files(checkpoint)[:2]
+    found = next((file for file in files if os.path.isfile(file)), None)
     if resume:
         click.echo(
-            f"Resuming from '{checkpoint}'." if found else f"There is no '{checkpoint}' yet: starting from scratch.",
+            f"Resuming from '{found}'." if found else f"There is no '{checkpoint}' yet: starting from scratch.",
             err=True,
         )
-    if checkpoint is None or resume or not found:
-        yield
-        return
-    click.echo(f"Starting from scratch; --resume would continue '{checkpoint}' of an earlier fit.", err=True)
-    aside = checkpoint.with_name(f"{checkpoint.name}.earlier")
-    os.replace(checkpoint, aside)
+    elif found:
+        click.echo(f"Starting from scratch; --resume would continue '{found}' of an earlier fit.", err=True)
+    before = _stamp(checkpoint)
     try:
         yield
-    except BaseException:
-        if not checkpoint.exists():
-            os.replace(aside, checkpoint)
+    except (KeyboardInterrupt, Terminated):
+        if _stamp(checkpoint) not in (None, before) or (resume and found):
+            click.echo(f"The training is saved in '{checkpoint}'; --resume continues from there.", err=True)
         raise
-    finally:
-        aside.unlink(missing_ok=True)
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """Return what changes when a file is replaced; None if there is none."""
+    if path is None or not os.path.isfile(path):
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from pyloca._signals import Terminated, caught, heed, ignore
+from pyloca.cli._printing import printable_streams, shortened
 from pyloca.errors import BurstError, ConvergenceError, MatchError, ModelFileError, PylocaError, TrustWarning
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "directory_option",
     "main",
     "make_directory",
-    "not_the_data",
     "require",
     "usage",
     "writable",
@@ -40,10 +39,6 @@ EXIT_CODES: dict[type[PylocaError], int] = {BurstError: 3, ConvergenceError: 4, 
 DEBUG = "pyloca.debug"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived. Not an `Exception`, like KeyboardInterrupt: code that recovers from errors lets it pass."""
 
 
 class MissingExtra(click.ClickException):
@@ -67,6 +62,11 @@ class Commands(click.Group):
             ctx.fail(f"No such command '{args[0]}'. {hint}")
         return super().resolve_command(ctx, args)
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line, with streams on which names from files do no harm."""
+        with printable_streams():
+            return super().main(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the exit codes in the help."""
         with _short_warnings():
@@ -75,26 +75,30 @@ class Commands(click.Group):
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise  # click handles these
             except (KeyboardInterrupt, Terminated, Exception) as error:
+                ignore()
                 if ctx.meta.get(DEBUG):
                     import traceback
 
                     traceback.print_exc()
                 message, code = _explain(error)
-                click.echo(message, err=True)
+                click.echo(shortened(message), err=True)
                 ctx.exit(code)
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or caught() is KeyboardInterrupt:
         return "Interrupted.", INTERRUPTED
-    if isinstance(error, Terminated):
+    if isinstance(error, Terminated) or caught() is Terminated:
         return "Terminated.", TERMINATED
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
             return f"Error: {error}", code
     if isinstance(error, ModuleNotFoundError):
         return f"Error: {error}", USAGE
-    if isinstance(error, (PylocaError, OSError)):
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"Error: {error.strerror or error}{where}", 1
+    if isinstance(error, PylocaError):
         return f"Error: {error}", 1
     return f"Error: {type(error).__name__}: {error} (this is a bug in pyloca; --debug shows where)", 1
 
@@ -107,7 +111,7 @@ def _short_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in shown:
             shown.add(str(message))
-            click.echo(f"Warning: {message}", err=True)
+            click.echo(shortened(f"Warning: {message}"), err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", TrustWarning)
@@ -143,26 +147,40 @@ def make_directory(path: Path) -> None:
 
 
 def writable(path: Path | None, *suffixes: str) -> None:
-    """Fail before any work if an output file cannot be written; a device would be replaced by a regular file."""
+    """Fail before any work if an output file cannot be written, or is a file that the command reads."""
     if path is None:
         return
     if not path.parent.is_dir():
         reason = f"there is no directory '{path.parent}'"
     elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         reason = "permission denied"
-    elif path.exists() and not path.is_file():
+    elif path.exists() and not (path.is_file() or (path.suffix.lower() == ".zarr" and path.is_dir())):
         reason = "it exists but is not a regular file"
     elif suffixes and path.suffix.lower() not in suffixes:
         reason = f"expected a {' or '.join(suffixes)} file"
     else:
+        _refuse_to_overwrite(path)
         return
     raise click.BadParameter(f"cannot write '{path}': {reason}.", param_hint="output")
 
 
-def not_the_data(data: str, output: Path | None) -> None:
-    """Refuse to overwrite the file that is read."""
-    if output is not None and output.exists() and Path(data).exists() and output.samefile(data):
-        raise click.UsageError(f"'{output}' is the input file; write to another file.")
+def _refuse_to_overwrite(path: Path) -> None:
+    """Refuse an output that the command also reads, or writes as something else: any argument, any option of a file."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if not (isinstance(parameter, click.Argument) or isinstance(parameter.type, click.Path)):
+            continue
+        given = context.params.get(parameter.name or "")
+        for value in given if isinstance(given, tuple) else (given,):
+            if value is not None and value is not path and _same_file(path, Path(value)):
+                what = "the input file" if isinstance(parameter, click.Argument) else f"also {parameter.opts[-1]}"
+                raise click.UsageError(f"'{path}' is {what}; write to another file.")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 @contextmanager
@@ -173,7 +191,7 @@ def usage() -> Iterator[None]:
     except PylocaError:
         raise
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(shortened(str(error))) from error
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -220,14 +238,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that cannot show them
-    signal.signal(signal.SIGTERM, _terminate)
+    heed()
     try:
         cli(prog_name="pyloca")
-    except (Terminated, Exception) as error:  # outside a command, such as help written to a full disk
+    except SystemExit as done:
+        ignore()
+        # a Ctrl-C before the command began, which click turned into an exit code of its own
+        code = INTERRUPTED if done.code == 1 and caught() is KeyboardInterrupt else done.code
+    except (KeyboardInterrupt, Terminated, Exception) as error:  # outside a command, such as help on a full disk
+        ignore()
         message, code = _explain(error)
-        click.echo(message, err=True)
-        sys.exit(code)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+        click.echo(shortened(message), err=True)
+    sys.exit(code)

@@ -26,6 +26,7 @@ NAMES = click.option(
 READINGS = click.option(
     "--readings",
     nargs=2,
+    type=click.Path(),
     metavar="FILE FILE",
     help="Anchors as simultaneous readings of the first and of the second instrument, row by row.",
 )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._arguments import check_count, check_real
+from pyloca._arguments import brief, check_count, check_real
 from pyloca.bursts import Bursts, from_spots
 from pyloca.datasets._dataset import Dataset
 
@@ -76,7 +76,7 @@ def thermal_surface(
     ((20, 3), Bursts(N=20, M=8, D=2), (20, 128, 128))
     """
     if kind not in SURFACES:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, SURFACES))}; got {kind!r}.")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, SURFACES))}; got {brief(kind)}.")
     check_count("n_spots", n_spots)
     check_count("size", size, 16)
     check_real("burst_std", burst_std)

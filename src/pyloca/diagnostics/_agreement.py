@@ -12,8 +12,9 @@ from scipy.stats import f
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from pyloca._arguments import check_count
+from pyloca._arguments import check_count, check_seed
 from pyloca.diagnostics._refit import refit
+from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, read_like
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate
@@ -26,6 +27,7 @@ __all__ = ["Agreement", "agreement"]
 
 Array = NDArray[np.float64]
 
+LEAST = 4  # bursts, of which each half has two
 SMOOTHED = 50  # neighbours over which a standard error is averaged: six differences alone are rough
 
 
@@ -136,6 +138,9 @@ def agreement(
     check_count("n_splits", n_splits)
     seen = read_like(model, bursts)
     statistics, sound = seen.statistics, seen.sound
+    if len(sound) < LEAST:
+        raise BurstError(f"of {len(sound)} usable bursts there are no two halves to fit; expected {LEAST} or more.")
+    check_seed("random_state", random_state)
     random = check_random_state(random_state)
     jobs = []
     for _ in range(n_splits):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._arguments import check_count
+from pyloca._arguments import check_count, check_seed
 from pyloca.diagnostics._refit import refit
 from pyloca.errors import PylocaError
 from pyloca.estimator import LOCA, Data, read_like
@@ -114,6 +114,7 @@ def shuffle_test(
     """
     check_count("n_shuffles", n_shuffles)
     statistics = read_like(model, bursts).without_strays().statistics
+    check_seed("random_state", random_state)
     random = check_random_state(random_state)
     losses = [_loss(model, statistics)]
     losses += [_loss(model, _shuffled(statistics, random)) for _ in range(n_shuffles)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn.base import clone
 
-from pyloca.errors import TrustWarning
-from pyloca.estimator import LOCA
+from pyloca.estimator import LOCA, fit_quietly
 from pyloca.geometry import BurstStatistics
 
 __all__ = ["refit"]
@@ -28,6 +26,5 @@ def refit(model: LOCA, statistics: BurstStatistics, **changes: Any) -> LOCA:
         n_components=model.n_components_,
         **changes,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        return fresh.fit(statistics)
+    refitted: LOCA = fit_quietly(fresh, statistics)
+    return refitted

@@ -1,6 +1,6 @@
 """`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
 
-from pyloca.estimator._candidates import ComponentFits, compare_components
+from pyloca.estimator._candidates import ComponentFits, compare_components, fit_quietly
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
@@ -19,6 +19,7 @@ __all__ = [
     "check_parameters",
     "compare_components",
     "feature_label",
+    "fit_quietly",
     "in_own_units",
     "prepare",
     "read_like",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +12,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from pyloca.bursts import Bursts
 from pyloca.checks import enough_components
-from pyloca.errors import TrustWarning
 from pyloca.geometry import BurstStatistics
 
-__all__ = ["MORE", "ComponentFits", "compare_components"]
+__all__ = ["MORE", "ComponentFits", "compare_components", "fit_quietly"]
 
 MORE = 3  # components beyond k that are tried
 
@@ -73,7 +71,7 @@ def compare_components(
     2
     """
     ds = sorted(models)
-    fitted = dict(zip(ds, Parallel(n_jobs=n_jobs)(delayed(_fit)(models[d], data) for d in ds), strict=True))
+    fitted = dict(zip(ds, Parallel(n_jobs=n_jobs)(delayed(fit_quietly)(models[d], data) for d in ds), strict=True))
     held_out = fitted[ds[0]].validation_indices_
     losses = fitted[ds[0]].diagnostics_.losses
     rows = held_out if len(held_out) else np.flatnonzero(~np.isnan(losses))  # nan: left out of the training
@@ -88,7 +86,25 @@ def compare_components(
     return ComponentFits(chosen, means, errors, floor, fitted)
 
 
-def _fit(model: Any, data: Bursts | BurstStatistics) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # some candidates are expected to be bad
-        return model.fit(data)
+def fit_quietly(model: Any, data: Bursts | BurstStatistics) -> Any:
+    """Fit without a warning, for fits among many that may well be bad. A filter would silence other threads as well.
+
+    Parameters
+    ----------
+    model : LOCA
+    data : Bursts or BurstStatistics
+
+    Returns
+    -------
+    LOCA
+        `model`, fitted.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> bursts = datasets.mushroom(n_bursts=100, n_points=20, random_state=0).bursts
+    >>> fit_quietly(LOCA(hidden_layers=(5,), max_iter=1, random_state=0), bursts).diagnostics_.findings[0].name
+    'unfinished'
+    """
+    model._become(model._fit(data))
+    return model

@@ -13,32 +13,38 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pyloca._arguments import is_integer
+from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
+from pyloca._points import as_points
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
+from pyloca.estimator._lazily import is_labelled, is_lazy, transform_labelled, transform_lazy
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._prepare import left_out, noise_of, prepare, refuse_unfit, told_noise
+from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
 from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
-from pyloca.estimator._training import train
+from pyloca.estimator._tangents import one_tangent_more
+from pyloca.estimator._training import checkpoint_at, train
+from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
+from pyloca.solvers import EVERY, CheckpointFile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["LOCA"]
 
+SLAB = 1 << 18  # rows that are scaled and embedded at a time, so that memory does not grow with their number
 _SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that another d may cure
 
 
@@ -202,7 +208,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
 
     # Not metadata to route: these are options of a call.
-    __metadata_request__fit = {"checkpoint": UNUSED, "static": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__fit = dict.fromkeys(("checkpoint", "checkpoint_every", "resume", "static"), UNUSED)
     __metadata_request__transform = {"return_trust": UNUSED}  # noqa: RUF012
     __metadata_request__inverse_transform = {"Z": UNUSED}  # noqa: RUF012
 
@@ -215,22 +221,31 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         static: Data | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
+        resume: bool = True,
     ) -> LOCA:
         """Fit encoder and decoder to bursts.
 
         Parameters
         ----------
         X : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
-            The bursts, or a file of them.
+            The bursts, or a file of them or of their statistics. Arrays may be of NumPy, Zarr or Dask, or an
+            `xarray.DataArray` with the dimensions burst, point and feature.
         y : None
             Ignored; there for scikit-learn.
         static : bursts in any form that `X` has, optional
             Taken by the same instrument while nothing was perturbed: their spread is the measurement noise. Take them
             at several places if the noise may differ from place to place. Replaces `measurement_noise`.
         checkpoint : path, optional
-            Keep the state of the training in this file. If the file exists, the fit resumes from it; it raises if the
-            file was written for other data or settings (`max_iter` may grow). Needs an integer `random_state`. Delete
-            the file once the model is saved.
+            Keep the state of the training in this file, and the state before it in a second one, named .previous. If
+            the file exists, the fit resumes from it, and ends bit for bit as it would have ended without the
+            interruption; it raises if the file was written for other data or settings (`max_iter` may grow). A file
+            that cannot be written is warned of, and ends no fit. Needs an integer `random_state`. Delete both files
+            once the model is saved.
+        checkpoint_every : float, default=10.0
+            Seconds between two writes of the checkpoint; it is also written when the fit is interrupted.
+        resume : bool, default=True
+            False starts from scratch, and replaces a checkpoint that is there.
 
         Returns
         -------
@@ -245,11 +260,15 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If a parameter is wrong.
         ConvergenceError
             If the loss is not finite and cannot be recovered.
+        ModelFileError
+            If the checkpoint is damaged, and the one before it as well, or belongs to another fit.
 
         Warns
         -----
         TrustWarning
             If a check says that the result should not be believed.
+        UserWarning
+            If the checkpoint cannot be written, or the newest is damaged and the fit resumes from the one before it.
 
         Examples
         --------
@@ -258,12 +277,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> LOCA(burst_std=0.01, hidden_layers=(10,), random_state=0).fit(bursts).n_components_
         2
         """
-        fitted = self._fit(X, checkpoint, static)
-        # All at once: an interrupted fit leaves the estimator as it was.
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self._become(self._fit(X, static, checkpoint_at(self, checkpoint, checkpoint_every, resume)))
         for message in self.diagnostics_.warnings:
             warnings.warn(message, TrustWarning, stacklevel=2)
         return self
@@ -291,27 +305,55 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X).embedding_
 
-    def _fit(self, X: Data, checkpoint: str | os.PathLike[str] | None, static: Data | None = None) -> dict[str, Any]:
+    def _become(self, fitted: dict[str, Any], *, keep: bool = False) -> None:
+        """Take over fitted attributes, in place of all others unless these are kept.
+
+        In one assignment: an interrupt, or another thread, finds the estimator as it was or as it will be.
+        """
+        kept = {name: value for name, value in vars(self).items() if keep or name.startswith("_") or name[-1] != "_"}
+        self.__dict__ = kept | fitted
+
+    def _fit(
+        self,
+        X: Data,
+        static: Data | None = None,
+        checkpoint: Callable[[dict[str, Any]], CheckpointFile] | None = None,
+    ) -> dict[str, Any]:
         check_parameters(self)
-        if checkpoint is not None and not is_integer(self.random_state, 0):
-            raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
         ready = prepare(self, X, static)
         bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
         refuse_unfit(self, statistics)
         d, compared = self._choose_components(statistics, known)
         notes, constants = left_out(ready)
         settings: dict[str, Any] = {"burst_std": statistics.burst_std(known), "notes": notes, "constants": constants}
-        file = None if checkpoint is None else Path(checkpoint)
-        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=file, **settings)
+        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=checkpoint, **settings)
         found = {finding.name for finding in fitted["diagnostics_"].findings}
         if self.n_components == "auto" and not compared and _SHAPE & found:
             better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
             if better != d:
                 fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
+        if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
+            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, static))
+            if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
+                return fitted
         told = told_noise(ready, self.measurement_noise, static)
         fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
         read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
         return with_strays(fitted, ready) | read
+
+    def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
+        """Whether a tangent may be hidden beside those that were found, and the coordinates may have room for it."""
+        if ready.bursts is None:
+            return False
+        if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
+            found = {finding.name for finding in fitted["diagnostics_"].findings}
+            if fitted["n_components_"] == fitted["intrinsic_dim_"] or "large_bursts" not in found:
+                return False
+        return hidden_tangent(ready.statistics, ready.bursts) is not None
+
+    def _with(self, **parameters: Any) -> LOCA:
+        """Return an unfitted estimator with other parameters."""
+        return type(self)(**(self.get_params(deep=False) | parameters))
 
     def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
         """Choose d; the second value tells whether fits were compared."""
@@ -350,7 +392,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, D) array or data frame, or bursts in any form that `fit` takes
-            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` returns for them.
+            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` returns for them. For an array
+            of Dask the result is one too, and computed later; for an `xarray.DataArray` with a dimension ``feature``
+            (and ``burst`` and ``point`` if it holds bursts) it is one with its other coordinates.
         return_trust : bool, default=False
             Also return one number per row: the fraction of held-out measurements that are at least as strange, by their
             round trip through the decoder and their distance to the training bursts. It is uniform between 0 and 1 for
@@ -378,12 +422,30 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (5, 2))
         """
         check_is_fitted(self)
-        points = means_like(self, X) if holds_bursts(X) else self._scaled(self._rows(X))
+        found: Any = self._transform(X, return_trust)
+        return found
+
+    def _transform(self, X: Any, return_trust: bool, *, named: bool = False) -> Any:
+        """Embed anything; `named` says that the names of its features were checked."""
+        if is_lazy(X):
+            return transform_lazy(self, X, return_trust)
+        if is_labelled(X):
+            return transform_labelled(self, X, return_trust)
+        bursts = holds_bursts(X)
+        rows = means_like(self, X) if bursts else self._rows(X, named=named)
+        parts = [self._embedded(rows[i : i + SLAB], not bursts, return_trust) for i in range(0, len(rows) or 1, SLAB)]
+        embedded, trust = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return (embedded, trust) if return_trust else embedded
+
+    def _embedded(
+        self, rows: NDArray[np.float64], raw: bool, return_trust: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Embed some rows, and tell the trust in them: empty if it is not asked for."""
+        points = self._scaled(rows) if raw else rows
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
-            return embedded
-        trust = self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
-        return embedded, trust
+            return embedded, np.empty(0)
+        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Apply the encoder, point by point.
@@ -504,7 +566,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (200, 2)
         """
         check_is_fitted(self)
-        rows = np.asarray(Z)
+        rows = as_numbers("Z", Z)
         if rows.ndim != 2:
             raise ValueError(
                 f"Expected 2D array of shape (n, {self.n_components_}); Z has shape {rows.shape}. Reshape your data, "
@@ -547,19 +609,23 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
-    def _rows(self, X: Any) -> NDArray[np.float64]:
+    def _rows(self, X: Any, *, named: bool = False) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array; remove or fill the masked points.")
-        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        bad = ~np.isfinite(rows)
+        refuse_masked("X", X)
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
+        if named and np.shape(X)[1:] == (self.n_features_in_,):  # scikit-learn would miss the names
+            rows = check_array(X, **options)
+        else:
+            rows = validate_data(self, X, reset=False, **options)
+        bad = ~(np.abs(rows) <= LARGEST)  # nan is not
         if bad.any():
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
-                f"Input X contains NaN or infinity in {n} of {len(rows)} rows, the first is row {first} (cells by "
-                f"sensor: {cells}). There is one row of coordinates for each row of X: remove or repair these rows."
+                f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
+                f"row {first} (cells by sensor: {cells}). There is one row of coordinates for each row of X: remove or "
+                "repair these rows."
             )
         return np.asarray(rows)
 
@@ -619,8 +685,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         earlier = {finding.message for finding in self.diagnostics_.findings}
-        for name, value in rescaled(self, pairs, distances).items():  # all or none: what can fail has been done
-            setattr(self, name, value)
+        self._become(rescaled(self, pairs, distances), keep=True)
         for message in self.diagnostics_.warnings:
             if message not in earlier:
                 warnings.warn(message, TrustWarning, stacklevel=2)
@@ -746,26 +811,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Finite numbers (…, dim). What has labels of its own, as data frames do, must have those of `names`, in order."""
+    """Finite numbers (…, dim), by the rules of `as_points`; Bursts are not points."""
     if isinstance(points, Bursts):
         raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
-    labels = getattr(points, "columns", getattr(points, "index", None) if hasattr(points, "iloc") else None)
-    if names is not None and labels is not None:
-        found, expected = [str(label) for label in labels], [str(label) for label in names]
-        own = [f"loca{i}" for i in range(dim)]  # as get_feature_names_out calls coordinates
-        if found != expected and not (name == "Z" and found == own):
-            raise ValueError(
-                f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
-                "them by name, or pass an array."
-            )
-    if np.ma.isMaskedArray(points):
-        raise ValueError(f"{name} is a masked array; remove or fill the masked points.")
-    array = np.asarray(points)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
-    if array.ndim < 1 or array.shape[-1] != dim:
-        raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    if not np.isfinite(array).all():
-        first = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"{name} contains NaN or infinity, first at {first}; remove or repair these points.")
-    return array.astype(np.float64, copy=False)
+    return as_points(points, dim, name, names)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pyloca._arguments import is_integer, is_positive
+from pyloca._arguments import LARGEST, as_numbers, brief, check_seed, is_integer, is_positive
 from pyloca.networks import ACTIVATIONS
 from pyloca.solvers import SOLVERS
 
@@ -39,11 +39,12 @@ def check_parameters(p: Any) -> None:
     """
 
     def refuse(name: str, expected: str) -> None:
-        raise ValueError(f"{name} must be {expected}; got {getattr(p, name)!r}.")
+        raise ValueError(f"{name} must be {expected}; got {brief(getattr(p, name))}.")
 
-    if p.n_components != "auto" and not is_integer(p.n_components, 1):
+    auto = isinstance(p.n_components, str) and p.n_components == "auto"
+    if not auto and not is_integer(p.n_components, 1):
         refuse("n_components", 'an integer of at least 1, or "auto"')
-    if p.burst_std is not None and not is_positive(p.burst_std):
+    if p.burst_std is not None and not (is_positive(p.burst_std) and 1 / LARGEST <= float(p.burst_std) <= LARGEST):
         refuse("burst_std", "a number > 0, or None to estimate it")
     if p.intrinsic_dim is not None and not is_integer(p.intrinsic_dim, 1):
         refuse("intrinsic_dim", "an integer of at least 1, or None")
@@ -64,16 +65,17 @@ def check_parameters(p: Any) -> None:
             continue
         if not isinstance(value, str) or value not in ACTIVATIONS:
             refuse(name, f"one of {', '.join(sorted(ACTIVATIONS))}")
+    check_seed("random_state", p.random_state)
     _check_scale(p.feature_scale)
     noise = p.measurement_noise  # arrays are checked against the data
     if isinstance(noise, (str, bool)) and noise != "estimate":
         refuse("measurement_noise", 'None, "estimate", a number ≥ 0 or an array of these')
-    if np.ndim(noise) == 0 and isinstance(noise, Real) and not (is_positive(noise) or noise == 0):
+    if isinstance(noise, Real) and not (is_positive(noise) or noise == 0):
         refuse("measurement_noise", 'None, "estimate", a number ≥ 0 or an array of these')
     if not isinstance(p.max_strays, Real) or isinstance(p.max_strays, bool) or not 0 <= float(p.max_strays) < 0.5:
         refuse("max_strays", "a part of the bursts in [0, 0.5)")
     if isinstance(p.callbacks, str) or not hasattr(p.callbacks, "__iter__"):
-        raise ValueError(f"callbacks must be a sequence of functions; got {p.callbacks!r}. Pass [function].")
+        raise ValueError(f"callbacks must be a sequence of functions; got {brief(p.callbacks)}. Pass [function].")
     for name in ("encoder", "decoder"):
         if getattr(p, name) is not None and not isinstance(getattr(p, name), nn.Module):
             refuse(name, "an instance of torch.nn.Module, or None")
@@ -83,14 +85,14 @@ def _check_scale(scale: Any) -> None:
     if scale is None or (isinstance(scale, str) and scale == "auto"):
         return
     try:
-        values = np.asarray(scale, dtype=np.float64)
-    except (TypeError, ValueError):
+        values = as_numbers("feature_scale", scale)
+    except ValueError:
         values = np.empty(0)
     labelled = hasattr(scale, "iloc")  # the labels of a Series might say another order
     usable = values.ndim == 1 and len(values) > 0 and bool(np.all((values > 0) & (values < np.inf)))
     if isinstance(scale, str) or labelled or not usable:
         raise ValueError(
-            f'feature_scale must be "auto", None, or a number > 0 for each feature, in order; got {scale!r}.'
+            f'feature_scale must be "auto", None, or a number > 0 for each feature, in order; got {brief(scale)}.'
         )
 
 
@@ -120,7 +122,7 @@ def choose_device(device: str | torch.device, solver: str) -> torch.device:
                 torch.empty(0, device=chosen)
         except (TypeError, RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0]
-            raise ValueError(f"device {device!r} cannot be used here ({reason}).") from error
+            raise ValueError(f"device {brief(device)} cannot be used here ({reason}).") from error
         if chosen.type == "mps" and solver == "fast":
             raise ValueError('the fast solver needs float64, which MPS lacks; use device="cpu" or solver="paper".')
         return chosen

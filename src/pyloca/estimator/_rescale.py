@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import t as student
 from torch import nn
 
+from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
 from pyloca.estimator._reading import divisors, inner
 from pyloca.findings import Diagnostics, Finding, Rescaling
@@ -123,12 +124,12 @@ def _unknown(value: Any, ids: NDArray[Any]) -> str:
 
 
 def _lengths(distances: ArrayLike, n: int) -> Array:
-    known = np.asarray(distances)
+    known = as_numbers("distances", distances)
     if known.shape != (n,):
         raise ValueError(f"distances has shape {known.shape} for {n} pairs; expected ({n},), one per pair.")
-    if known.dtype.kind not in "fiu" or not np.all((known > 0) & (known < np.inf)):
-        raise ValueError(f"distances must be finite numbers > 0; got {known.tolist()!r}.")
-    return known.astype(np.float64)
+    if not np.all((known > 0) & (known < np.inf)):
+        raise ValueError(f"distances must be finite numbers > 0; got {brief(known.tolist())}.")
+    return known
 
 
 def _named(model: Any, pair: NDArray[np.int64]) -> str:

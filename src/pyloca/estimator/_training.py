@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pyloca._threads import one_thread
+from pyloca._arguments import check_real, is_integer
+from pyloca._memory import release_memory
+from pyloca._threads import after_fork, one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics, Reduction, find_reduction
 from pyloca.networks import Standardized, apply_rows, in_units, widened_decoder, widened_encoder
-from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, told_place
 
-__all__ = ["train"]
+__all__ = ["checkpoint_at", "train"]
 
 Array = NDArray[np.float64]
+LOGGER = logging.getLogger("pyloca")
 
 
 def train(
@@ -34,7 +41,7 @@ def train(
     burst_std: float,
     notes: tuple[str, ...] = (),
     constants: Array | float = 0.0,
-    checkpoint: Path | None = None,
+    checkpoint: Callable[[dict[str, Any]], CheckpointFile] | None = None,
 ) -> dict[str, Any]:
     """Train `model` and return its fitted attributes by name; `bursts` and `statistics` are in units of `scale`.
 
@@ -44,9 +51,15 @@ def train(
     seen, reduction = _reduced(model, problem, free_of_units=scale is not None)
     if reduction is not None:
         notes = (*notes, reduction.words())
-    facts = {"solver": model.solver, "directions": seen.statistics.n_features, **problem.facts()}
-    file = None if checkpoint is None else CheckpointFile(checkpoint, facts)
+    if model.solver == "fast" and (place := told_place(len(statistics))):
+        LOGGER.info(place)
+        notes = (*notes, place)
+    file = None
+    if checkpoint is not None:
+        facts = problem.facts(raw=model.solver == "paper")
+        file = checkpoint({"solver": model.solver, "directions": seen.statistics.n_features, **facts})
     monitor = Monitor(model.callbacks, model.verbose, file)
+    after_fork()
     try:
         with nullcontext() if seen.wants_threads else one_thread():
             solution = SOLVERS[model.solver](seen, monitor)
@@ -57,6 +70,7 @@ def train(
     encoder, decoder = solution.encoder, solution.decoder
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
+    release_memory()
     diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter)
     dim = statistics.n_features
     fitted = {
@@ -80,6 +94,21 @@ def train(
     if statistics.feature_names is not None:
         fitted["feature_names_in_"] = np.array(statistics.feature_names, dtype=object)
     return fitted
+
+
+def checkpoint_at(
+    model: Any, path: str | os.PathLike[str] | None, every: float, resume: bool
+) -> Callable[[dict[str, Any]], CheckpointFile] | None:
+    """Return what makes the checkpoint file of a training from its facts; None without a path."""
+    if path is None:
+        return None
+    if not is_integer(model.random_state, 0):
+        raise ValueError("a fit with a checkpoint needs an integer random_state, so that it can be resumed.")
+    check_real("checkpoint_every", every, positive=False)
+    folder = Path(path).parent
+    if not folder.is_dir():  # now, not after minutes of work
+        raise FileNotFoundError(f"cannot write the checkpoint '{path}': there is no directory '{folder}'.")
+    return partial(CheckpointFile, Path(path), every=every, resume=resume)
 
 
 def _pose(

@@ -1,6 +1,14 @@
 """Reasons not to believe a fit, each with its name, the evidence and what to do; and how far to trust a new point."""
 
-from pyloca.findings._before import as_large_as_the_data, noise, size_error, spike_words, strain_beyond_sampling
+from pyloca.findings._before import (
+    as_large_as_the_data,
+    hidden_tangent,
+    hidden_tangent_words,
+    noise,
+    size_error,
+    spike_words,
+    strain_beyond_sampling,
+)
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._clipped import clipped, clipped_words
 from pyloca.findings._columns import foreign_columns, foreign_sensors, unexplained_steps
@@ -31,6 +39,8 @@ __all__ = [
     "find_causes",
     "foreign_columns",
     "foreign_sensors",
+    "hidden_tangent",
+    "hidden_tangent_words",
     "judge",
     "largest_gap",
     "no_displacement",

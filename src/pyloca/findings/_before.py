@@ -13,7 +13,15 @@ from pyloca.findings._noise_words import loudest
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
 from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISY, RECHECKED
 
-__all__ = ["as_large_as_the_data", "hidden_tangent", "noise", "size_error", "spike_words", "strain_beyond_sampling"]
+__all__ = [
+    "as_large_as_the_data",
+    "hidden_tangent",
+    "hidden_tangent_words",
+    "noise",
+    "size_error",
+    "spike_words",
+    "strain_beyond_sampling",
+]
 
 
 def spike_words(statistics: BurstStatistics) -> str:
@@ -104,14 +112,34 @@ def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | Non
         ratio, spacing = spectra.moves(j)
         # Farther than some burst sizes, bends of third order are larger than a short tangent.
         if spacing < NEAR and HIDDEN_TANGENT.passed(ratio):
-            return Finding(
-                "large_bursts",
-                f"k = {k} tangents were found, but neighbouring bursts also lie apart in a direction that is hardly "
-                "seen inside a burst: there the measurement bends along the other tangents by more than it changes "
-                f"along this one, and coordinates miss it. Pass intrinsic_dim={k + 1}, with which bends are taken out "
-                "of the bursts, or take much smaller bursts.",
-            )
+            return Finding("large_bursts", hidden_tangent_words(k))
     return None
+
+
+def hidden_tangent_words(k: int, tried: str = "") -> str:
+    """Say that a tangent is hidden beside the k that were found, and what to do.
+
+    Parameters
+    ----------
+    k : int
+    tried : str, default=""
+        What is wrong with a fit of k + 1, if one was made.
+
+    Returns
+    -------
+    str
+    """
+    advice = (
+        f"A fit with k = {k + 1}, in which bends are taken out of the bursts, was tried and is no better ({tried}): "
+        "take much smaller bursts."
+        if tried
+        else f"Pass intrinsic_dim={k + 1}, with which bends are taken out of the bursts, or take much smaller bursts."
+    )
+    return (
+        f"k = {k} tangents were found, but neighbouring bursts also lie apart in a direction that is hardly seen "
+        "inside a burst: there the measurement bends along the other tangents by more than it changes along this one, "
+        f"and coordinates miss it. {advice}"
+    )
 
 
 def _inside(statistics: BurstStatistics, bursts: Bursts) -> float:

@@ -101,8 +101,11 @@ class Diagnostics:
     precision : float or None
         Standard error of a typical distance as a part of it, by the number of bursts and points; None where there
         are findings.
+    tangents : str
+        How k was chosen where bursts left it open, and why; empty where they did not.
     notes : tuple of str
-        What was done with the data before the fit, such as columns that were left out; no reason for distrust.
+        What was done with the data before the fit, such as columns that were left out, and where training ran if there
+        were Dask workers; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
@@ -134,6 +137,7 @@ class Diagnostics:
     shape: str = ""
     tails: float = 1.0
     precision: float | None = None
+    tangents: str = ""
     notes: tuple[str, ...] = ()
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     p_values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -309,7 +313,9 @@ class Diagnostics:
         if self.restarts:
             times = {1: "once", 2: "twice"}.get(len(self.restarts), f"{len(self.restarts)} times")
             facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
-        facts += [("columns", note) for note in self.notes]
+        if self.tangents:
+            facts.append(("tangents", self.tangents))
+        facts += [("training" if note.startswith("trained ") else "columns", note) for note in self.notes]
         facts += self.verdict()
         return [*facts, ("note", UNKNOWABLE)]
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import polygamma
 
+from pyloca._arguments import LARGEST
 from pyloca.thresholds import SPIKE_HALF, SPIKE_MINORITY
 
 __all__ = ["PAIRS", "Usual", "distances", "far_sorted", "radii_of", "usual_size"]
@@ -23,7 +24,6 @@ SETTLED = 0.02  # sizes that it still moves: the sampling error of a median of 5
 GAUSSIAN_MAD = 0.6745  # median absolute deviation of a normal variable of unit variance
 EQUAL = 1e-20  # square of the distance of points that are equal, in squares of the largest
 TINY = 1e-150  # keeps weights of equal points finite
-LARGEST = 1e100  # a value that can be squared; others are refused elsewhere, by the name of their burst
 
 
 def distances(block: Array, least_size: float = 0.0, usual: Usual = (0.0, 0.0), *, minority: bool = False) -> Array:

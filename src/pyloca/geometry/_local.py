@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import LARGEST
 from pyloca.geometry._noise import Whitener
 from pyloca.geometry._thin import thin_svd
 
@@ -293,7 +294,8 @@ def split_noise(whitener: Whitener, rows: Array, singular: Array, counts: Array)
     along = whitener.noise_along(rows)
     lean = (whitener.noise_trace - np.trace(along, axis1=1, axis2=2)) / (counts - 1)
     along = along + lean[:, None, None] * np.eye(rows.shape[1])
-    along /= singular[:, :, None] * singular[:, None]  # in units of the burst
+    sizes = np.maximum(singular, FLAT * singular.max(axis=1, keepdims=True) + 1 / LARGEST)  # of a flat one, 0
+    along /= sizes[:, :, None] * sizes[:, None]  # in units of the burst
     shares, axes = np.linalg.eigh(along)  # parts of the variance that are noise; (b, k), (b, k, k)
     left = np.maximum(1 - shares, LEAST_SIGNAL)
     raw = np.einsum("bkl,bkd->bld", axes, singular[:, :, None] * rows)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
 from scipy.spatial import cKDTree
 
+from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
 from pyloca.thresholds import HIDDEN
 
@@ -243,11 +244,8 @@ def as_noise(value: Any, n: int, n_features: int, feature_names: Sequence[str] |
     True
     """
     if isinstance(value, (str, bool)) or value is None:
-        raise ValueError(f"measurement_noise must be {FORMS}; got {value!r}.")
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"measurement_noise must be {FORMS}; got {type(value).__name__}.") from None
+        raise ValueError(f"measurement_noise must be {FORMS}; got {brief(value)}.")
+    array = as_numbers("measurement_noise", value)
     d = n_features
     if array.ndim == 0:
         array = np.full(d, float(array))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca._arguments import is_integer
+from pyloca._arguments import LARGEST, as_numbers, brief, is_integer
 from pyloca.bursts import Bursts, count_missing
 from pyloca.errors import BurstError
 from pyloca.thresholds import MIN_BURSTS
@@ -26,8 +26,6 @@ __all__ = [
     "refuse_options",
     "refuse_short",
 ]
-
-LARGEST = 1e100  # of a value that can be squared and summed
 
 
 def allowed_strays(n: int, max_strays: float) -> int:
@@ -78,7 +76,7 @@ def refuse_options(bursts: Bursts, intrinsic_dim: int | None, max_dim: int | Non
 def check_k(k: int, dim: int) -> int:
     """Refuse what is not an integer from 1 to D."""
     if not is_integer(k, 1) or k > dim:
-        raise BurstError(f"intrinsic_dim must be an integer from 1 to D = {dim}; got {k!r}.")
+        raise BurstError(f"intrinsic_dim must be an integer from 1 to D = {dim}; got {brief(k)}.")
     return int(k)
 
 
@@ -118,9 +116,7 @@ def labels_of(
 
 def as_finite(array: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
     """Return finite real numbers with `ndim` axes."""
-    if np.iscomplexobj(array):
-        raise BurstError(f"{name} is complex; expected real numbers.")
-    array = np.asarray(array, dtype=np.float64)
+    array = as_numbers(name, array, BurstError)
     if array.ndim != ndim:
         raise BurstError(f"{name} has shape {array.shape}; expected {ndim} axes.")
     bad = np.argwhere(~(np.abs(array) <= LARGEST))
@@ -135,7 +131,7 @@ def as_counts(counts: ArrayLike | None, n: int) -> NDArray[np.float64]:
     """Points per burst, (N,); infinite where the covariance is known exactly."""
     if counts is None:
         return np.full(n, np.inf)
-    counts = np.asarray(counts, dtype=np.float64)
+    counts = as_numbers("counts", counts, BurstError)
     counts = np.full(n, counts) if counts.ndim == 0 else counts
     if counts.shape != (n,):
         raise BurstError(f"counts has shape {counts.shape}; expected ({n},), one number per burst.")

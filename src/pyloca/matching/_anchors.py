@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, burst_rows, training_embedding
 from pyloca.matching._precision import mean_variance, reading_variance
@@ -134,7 +135,7 @@ def _refuse_twice(A: Array, B: Array) -> None:
 def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
     if weights is None:
         return np.ones(n)
-    given = np.asarray(weights)
-    if given.shape != (n,) or given.dtype.kind not in "fiu" or not np.all((given > 0) & np.isfinite(given)):
-        raise ValueError(f"weights must be {n} finite numbers > 0, one per anchor; got {given.tolist()!r}.")
-    return given.astype(np.float64)
+    given = as_numbers("weights", weights)
+    if given.shape != (n,) or not np.all((given > 0) & np.isfinite(given)):
+        raise ValueError(f"weights must be {n} finite numbers > 0, one per anchor; got {brief(given.tolist())}.")
+    return given

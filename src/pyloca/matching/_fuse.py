@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import check_count
 from pyloca._html import dots_svg, html_card, text_card
+from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
-from pyloca.matching._file import Modules, read_bundle, write_bundle
+from pyloca.matching._file import Modules, check_fusion, read_bundle, read_rigid, read_seams, write_bundle
 from pyloca.matching._match import Match, check_pair, match
 from pyloca.matching._precision import coordinate_variance, decoder_variance
 from pyloca.matching._prediction import Prediction, pushed_variance, support_trust
@@ -269,23 +271,21 @@ class Fusion:
             If the file is not a fusion, or was altered or damaged.
         """
         models, arrays, facts = read_bundle(path, FORMAT, networks)
-        names = facts["connected"]
-        seams = Seams(
-            **{key.removeprefix("seams."): array for key, array in arrays.items() if key.startswith("seams.")}
-        )
-        return cls(
-            models,
-            {
-                name: RigidMap(arrays[f"rotation.{i}"], arrays[f"shift.{i}"], facts["scales"][i])
-                for i, name in enumerate(names)
-            },
-            tuple(facts["unconnected"]),
-            seams,
-            {name: arrays[f"covariance.{i}"] for i, name in enumerate(names)},
-            {name: arrays[f"centre.{i}"] for i, name in enumerate(names)},
-            {(i, j): (n, before, after) for i, j, n, before, after in facts["overlaps"]},
-            tuple(facts["warnings"]),
-        )
+        with describing("a fusion", os.fspath(path)):
+            names, scales, unconnected = facts["connected"], facts["scales"], tuple(facts["unconnected"])
+            check_fusion(models, arrays, facts)
+            every, d = range(len(names)), models[names[0]].n_components_
+            maps = [read_rigid(arrays[f"rotation.{i}"], arrays[f"shift.{i}"], scales[i]) for i in every]
+            return cls(
+                models,
+                dict(zip(names, maps, strict=True)),
+                unconnected,
+                read_seams(arrays, d, len(names)),
+                {name: arrays[f"covariance.{i}"] for i, name in enumerate(names)},
+                {name: arrays[f"centre.{i}"] for i, name in enumerate(names)},
+                {(str(i), str(j)): (int(n), float(one), float(two)) for i, j, n, one, two in facts["overlaps"]},
+                tuple(map(str, facts["warnings"])),
+            )
 
 
 def fuse(
@@ -345,6 +345,7 @@ def fuse(
     (5, 2)
     """
     models = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
+    check_count("random_state", random_state, 0)
     pairs = _checked(models, anchors)
     names = list(models)
     free = np.array([not (models[name].burst_std_known_ and models[names[0]].burst_std_known_) for name in names])

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyloca._arguments import is_finite, is_integer
+from pyloca._arguments import brief, check_count, is_finite, is_integer
 from pyloca._html import dots_svg, html_card, text_card
+from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
-from pyloca.matching._file import Modules, read_bundle, write_bundle
+from pyloca.matching._file import Modules, check_match, read_bundle, read_rigid, read_seams, write_bundle
 from pyloca.matching._prediction import Prediction, predict
 from pyloca.matching._rigid import inverse, parameter_jacobian
 from pyloca.matching._seams import Seams, no_seams
@@ -443,19 +444,21 @@ class Match:
             If the file is not a match, or was altered or damaged.
         """
         models, arrays, facts = read_bundle(path, FORMAT, networks)
-        (name_a, a), (name_b, b) = models.items()
-        told = facts.pop("candidates")
-        candidates = tuple(
-            Candidate(
-                RigidMap(rotation, shift, one.pop("scale")),
-                possible=one.pop("possible"),
-                **{name: np.nan if value is None else value for name, value in one.items()},
+        with describing("a match", os.fspath(path)):
+            check_match(models, arrays, facts)
+            (name_a, a), (name_b, b) = models.items()
+            told = facts.pop("candidates")
+            candidates = tuple(
+                Candidate(
+                    read_rigid(rotation, shift, one.pop("scale")),
+                    possible=bool(one.pop("possible")),
+                    **{name: np.nan if value is None else float(value) for name, value in one.items()},
+                )
+                for one, rotation, shift in zip(told, arrays.pop("rotations"), arrays.pop("shifts"), strict=True)
             )
-            for one, rotation, shift in zip(told, arrays.pop("rotations"), arrays.pop("shifts"), strict=True)
-        )
-        seams = Seams(**{name: arrays.pop(f"seams.{name}") for name in Seams.__dataclass_fields__})
-        rest: dict[str, Any] = facts | arrays | {"seams": seams, "warnings": tuple(facts["warnings"])}
-        return cls(a, b, (name_a, name_b), candidates, **rest)
+            seams = read_seams(arrays, a.n_components_, 2)
+            rest: dict[str, Any] = facts | arrays | {"seams": seams, "warnings": tuple(map(str, facts["warnings"]))}
+            return cls(a, b, (name_a, name_b), candidates, **rest)
 
 
 def match(
@@ -531,8 +534,9 @@ def match(
     ('shape', 0)
     """
     names = check_pair(a, b, names)
+    check_count("random_state", random_state, 0)
     if not is_finite(unevenness) or unevenness < 1:
-        raise ValueError(f"unevenness must be a number ≥ 1; got {unevenness!r}.")
+        raise ValueError(f"unevenness must be a number ≥ 1; got {brief(unevenness)}.")
     if weights is not None and anchors is None:
         raise ValueError("weights are of anchors, and there are none.")
     pairs = None if anchors is None else read_anchors(a, b, anchors, weights, names)
@@ -566,7 +570,7 @@ def match(
 def check_pair(a: Any, b: Any, names: Any) -> tuple[str, str]:
     """Refuse what are not two fitted models of the same number of components with two names."""
     if not isinstance(names, (tuple, list)) or len(names) != 2 or names[0] == names[1]:
-        raise ValueError(f"names must be two different names; got {names!r}.")
+        raise ValueError(f"names must be two different names; got {brief(names)}.")
     for model, name in ((a, names[0]), (b, names[1])):
         if not isinstance(model, LOCA):
             raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")

@@ -13,6 +13,7 @@ from scipy.stats import f as fisher
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from pyloca._arguments import check_count
 from pyloca._html import html_card, text_card
 from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
@@ -181,6 +182,7 @@ def recalibrate(
     check_is_fitted(model)
     moved_model(model, RigidMap(np.eye(model.n_components_), np.zeros(model.n_components_)))  # refuses own modules
     old = read_like(model, new_bursts).embed()  # refuses what are not readings of this instrument, before any work
+    check_count("random_state", random_state, 0)
     fresh = _fitted(model, new_bursts, random_state)
     inside = Support(training_embedding(model)).inside(old) > 0
     whitening_p, round_trip_p = _drift(model, new_bursts, inside)

@@ -178,6 +178,7 @@ def shared(
     (1, True)
     """
     check_count("n_permutations", n_permutations, 99)
+    check_count("random_state", random_state, 0)
     for model, name in zip((a, b), names, strict=True):
         if not isinstance(model, LOCA):
             raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyloca.metrics._arrays import check_pair
+from pyloca.metrics._arrays import check_pair, check_points
 
 __all__ = ["AffineMap", "RigidMap", "calibrate", "calibrate_affine"]
 
@@ -45,7 +45,7 @@ class RigidMap:
         -------
         (n, e) array
         """
-        return self.scale * np.asarray(Z, dtype=np.float64) @ self.rotation + self.shift
+        return self.scale * check_points(Z, len(self.rotation)) @ self.rotation + self.shift
 
 
 def calibrate(X: ArrayLike, Z: ArrayLike, *, scale: bool = False) -> RigidMap:
@@ -117,7 +117,7 @@ class AffineMap:
         -------
         (n, e) array
         """
-        return np.asarray(Z, dtype=np.float64) @ self.matrix + self.shift
+        return check_points(Z, len(self.matrix)) @ self.matrix + self.shift
 
 
 def calibrate_affine(X: ArrayLike, Z: ArrayLike) -> AffineMap:

@@ -32,9 +32,12 @@ class PushforwardKernel(Protocol):
     ----------
     theta : Tensor (p,)
         All trained parameters, flat.
+    penalty : Tensor (p,) or None
+        Factor on the weight decay of each parameter; None: 1.
     """
 
     theta: Tensor
+    penalty: Tensor | None
 
     def load(self, theta: Tensor) -> None:
         """Set the parameters of the network.
@@ -96,6 +99,11 @@ class MLPKernel:
     ----------
     module : MLP
         Its weights are the start; `load` writes to it.
+
+    Attributes
+    ----------
+    penalty : Tensor (p,) or None
+        Factor on the weight decay of each parameter; None: 1.
     """
 
     def __init__(self, module: MLP) -> None:
@@ -116,6 +124,13 @@ class MLPKernel:
         self._biases = [rows[:, n_in] for rows, (n_in, _) in zip(self._layers, self._sizes, strict=True)]
         self._skip = None if module.skip is None else self._layers[-1][:, self._sizes[-1][0] + 1 :]
         self._shape: tuple[int, int] | None = None
+        self.penalty: Tensor | None = None
+
+    def spare_skip(self) -> None:
+        """Leave the weights of the skip out of the weight decay."""
+        if self._skip is not None:
+            self.penalty = torch.ones_like(self.theta)
+            self._views(self.penalty)[-1][:, self._sizes[-1][0] + 1 :] = 0
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         """View a vector like θ as one matrix per layer, whose rows hold all that enters a neuron."""

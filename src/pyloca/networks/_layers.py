@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from pyloca.networks._pushforward import Pushforward, exact_norms
 
 __all__ = ["Call", "Layer", "Trace", "find_layers"]
 
@@ -85,23 +86,24 @@ class Trace:
 
     def __init__(self, module: nn.Module, layers: Mapping[nn.Module, Layer], stack: Tensor) -> None:
         self.calls: list[Call] = []
-        self._layers, self._shape = layers, stack.shape[:2]
-        zero, one = stack.new_zeros(()), stack.new_ones(())
-        tangents = stack[1:] if len(stack) > 1 else torch.zeros_like(stack)
+        self._layers, self._shape, self._points = layers, stack.shape[:2], stack[0]
         with torch.enable_grad():
             with self._hooks(self._allocate):
                 module(stack[0])
-            found: list[tuple[Any, Any]] = []
-            for axis, tangent in enumerate(tangents, start=1):
-                run = partial(self._run, module, min(axis, len(stack) - 1))
-                found.append(torch.func.jvp(run, (stack[0], zero), (tangent, one))[:2])
-        slabs = [found[0][0], *(pushed for _, pushed in found)][: len(stack)]  # (output, inputs of the layers) each
-        self.output = torch.stack([output for output, _ in slabs])
-        for i, call in enumerate(self.calls):
-            call.inputs = torch.stack([inputs[i] for _, inputs in slabs]).detach()
+            # without tangents there is still one slab of ε, that of the points
+            tangents = stack[1:] if len(stack) > 1 else torch.zeros_like(stack)
+            found = [self._push(module, axis, tangent) for axis, tangent in enumerate(tangents, start=1)]
+        slabs = [found[0][0], *(pushed for _, pushed in found)][: len(stack)]  # output and inputs of the layers, each
+        self.output = torch.stack([slab[0] for slab in slabs])
+        for i, call in enumerate(self.calls, start=1):
+            call.inputs = torch.stack([slab[i] for slab in slabs]).detach()
 
-    def _run(self, module: nn.Module, axis: int, points: Tensor, zero: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the output and the inputs of the layers. `zero` has the tangent 1: it carries the tangent of ε."""
+    def _push(self, module: nn.Module, axis: int, tangent: Tensor) -> tuple[list[Tensor], tuple[Tensor, ...]]:
+        """Return the output and the inputs of the layers, and all of them pushed along a tangent.
+
+        `zero` has the tangent 1: it carries the tangent of ε.
+        """
+        points, zero = self._points.detach().clone().requires_grad_(), tangent.new_zeros((), requires_grad=True)
         recorded: list[Tensor] = []
 
         def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
@@ -109,13 +111,14 @@ class Trace:
                 return output
             eps = self.calls[len(recorded)].eps
             recorded.append(_input(args, kwargs))
-            return output + eps[0] + zero * eps[axis]
+            return output + eps[0] + zero * eps[min(axis, len(eps) - 1)]
 
-        with self._hooks(record):
-            return module(points), recorded
+        with exact_norms(module), self._hooks(record):
+            values = [module(points), *recorded]
+        return values, Pushforward(values, [points, zero])([tangent, torch.ones_like(zero)])
 
     def _allocate(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        """Create the ε of this call; under `torch.func` no tensor that requires a gradient can be created."""
+        """Create the ε of this call, which all slabs share."""
         if self._fits(module, args, kwargs):
             eps = torch.zeros(self._shape[0], *output.shape, dtype=output.dtype, device=output.device)
             self.calls.append(Call(self._layers[module], eps.requires_grad_()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from pyloca._arguments import brief, is_integer
 
 __all__ = ["ACTIVATIONS", "MLP", "Activation"]
 
@@ -54,6 +57,8 @@ class MLP(nn.Module):
     linear_tail : bool or int, default=False
         Two linear layers at the end, as in the appendix of the paper: "an activation function after each layer, except
         for the last two". An integer is the width of the layer before the last; True makes it `n_out`.
+    generator : torch.Generator, optional
+        Draws the weights, as PyTorch does. None is PyTorch's own, which all threads share.
 
     Raises
     ------
@@ -76,18 +81,19 @@ class MLP(nn.Module):
         *,
         skip: bool = False,
         linear_tail: bool | int = False,
+        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {activation!r}.")
+            raise ValueError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}; got {brief(activation)}.")
         width = n_out if linear_tail is True or not linear_tail else linear_tail
         sizes = [n_in, *hidden_layers, width]
-        if any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
-            raise ValueError(f"hidden_layers must be integers of at least 1; got {tuple(hidden_layers)}.")
+        if not all(is_integer(size, 1) for size in sizes):
+            raise ValueError(f"hidden_layers must be integers of at least 1; got {brief(tuple(hidden_layers))}.")
         self.activation = activation
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
-        self.tail = nn.Linear(width, n_out) if linear_tail else None
-        self.skip = nn.Linear(n_in, n_out, bias=False) if skip else None
+        self.layers = nn.ModuleList(_linear(a, b, generator) for a, b in pairwise(sizes))
+        self.tail = _linear(width, n_out, generator) if linear_tail else None
+        self.skip = _linear(n_in, n_out, generator, bias=False) if skip else None
 
     def linear_layers(self) -> list[nn.Linear]:
         """List the layers from input to output, without skip and tail.
@@ -123,6 +129,15 @@ class MLP(nn.Module):
         if self.skip is not None:
             out = torch.addmm(out, self.skip.weight, columns)
         return out.T.reshape(*x.shape[:-1], -1)
+
+
+def _linear(n_in: int, n_out: int, generator: torch.Generator | None, *, bias: bool = True) -> nn.Linear:
+    """Draw a layer as `nn.Linear` does, which can only draw from the generator of the process."""
+    layer = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
+    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+    if bias:
+        nn.init.uniform_(layer.bias, -(n_in**-0.5), n_in**-0.5, generator=generator)
+    return layer
 
 
 def _affine(layer: nn.Linear, h: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The kernel of any `torch.nn.Module`: push-forward by `torch.func`, neuron blocks found by hooks."""
+"""The kernel of any `torch.nn.Module`: push-forward by reverse mode, neuron blocks found by hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAWS = 16
 
 
 def make_kernel(module: nn.Module) -> PushforwardKernel:
-    """Choose the hand-written kernel for our own MLP, `torch.func` for any other module.
+    """Choose the hand-written kernel for our own MLP, automatic differentiation for any other module.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
 
 
 class ModuleKernel:
-    """The kernel of any `torch.nn.Module` that maps (n, D) to (n, d), by `torch.func`.
+    """The kernel of any `torch.nn.Module` that maps (n, D) to (n, d), by automatic differentiation.
 
     θ has the trained parameters in the order of `module.parameters()`, and these become views of it.
 
@@ -97,6 +97,7 @@ class ModuleKernel:
         if not self._parameters:
             raise ValueError("the module has no parameters to train.")
         self.theta = parameters_to_vector(self._parameters).detach().clone()
+        self.penalty: Tensor | None = None
         vector_to_parameters(self.theta, self._parameters)  # from now on the parameters are views of θ
         places = torch.arange(len(self.theta), device=self.theta.device)
         parts = places.split([p.numel() for p in self._parameters])
@@ -104,7 +105,6 @@ class ModuleKernel:
             p: part.view(p.shape) for p, part in zip(self._parameters, parts, strict=True)
         }
         self._layers = find_layers(module)
-        self._signs = torch.Generator().manual_seed(0)
 
     def load(self, theta: Tensor) -> None:
         """Set the flat parameters.
@@ -193,8 +193,9 @@ class ModuleKernel:
     def _squares(self, parameters: list[nn.Parameter], output: Tensor, cotangents: Tensor) -> list[Tensor]:
         """Estimate Σ (∂ residual/∂θ)² over residuals and bursts by the mean square of their sum under random signs."""
         totals = [torch.zeros_like(p) for p in parameters]
+        generator = torch.Generator().manual_seed(0)  # the same signs each time: nothing to remember in a checkpoint
         for _ in range(DRAWS if parameters else 0):
-            signs = torch.randint(0, 2, cotangents.shape[::2][:2], generator=self._signs)  # (R, n)
+            signs = torch.randint(0, 2, cotangents.shape[::2][:2], generator=generator)  # (R, n)
             mixed = torch.einsum("rn,rsnd->snd", (2 * signs - 1).to(cotangents), cotangents)
             parts = torch.autograd.grad(output, parameters, mixed, retain_graph=True, allow_unused=True)
             for total, part in zip(totals, parts, strict=True):

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pyloca._threads import after_fork
+
 __all__ = ["apply_rows", "jacobian_rows"]
 
 TILE = 192  # a multiple of the tiles into which matrix products are cut, also when 2, 4 or 8 threads share them
@@ -30,6 +32,7 @@ def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> ND
     -------
     (…, n_out) array
     """
+    after_fork()
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype
     out = np.empty((len(flat), n_out))
@@ -58,6 +61,7 @@ def jacobian_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) ->
     -------
     (…, n_out, a) array
     """
+    after_fork()
     flat = points.reshape(-1, points.shape[-1])
     dtype = next(module.parameters()).dtype
     out = np.empty((len(flat), n_out, flat.shape[1]))

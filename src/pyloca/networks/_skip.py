@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 __all__ = ["WithSkip"]
@@ -23,8 +22,7 @@ class WithSkip(nn.Module):
     def __init__(self, network: nn.Module, n_in: int, n_out: int) -> None:
         super().__init__()
         self.network = network
-        with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            self.skip = nn.Linear(n_in, n_out, bias=False)
+        self.skip = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=False)
         nn.init.zeros_(self.skip.weight)
 
     def forward(self, x: Tensor) -> Tensor:

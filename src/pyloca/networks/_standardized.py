@@ -212,7 +212,5 @@ def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: N
 def _like(inside: MLP, n_in: int, n_out: int, tail: int = 0) -> MLP:
     """Build a float64 network of the same hidden layers, on the CPU."""
     hidden = [layer.out_features for layer in inside.linear_layers()[:-1]]
-    with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-        return MLP(
-            n_in, hidden, n_out, inside.activation, skip=inside.skip is not None, linear_tail=tail or False
-        ).double()
+    skip, drawn = inside.skip is not None, torch.Generator()
+    return MLP(n_in, hidden, n_out, inside.activation, skip=skip, linear_tail=tail or False, generator=drawn).double()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
+from pyloca._arguments import brief
 from pyloca.estimator import LOCA, feature_label
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.networks import MLP, Standardized, WithSkip
@@ -126,7 +127,7 @@ def explorer(
     100
     """
     if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {brief(kind)}.")
     Y = np.asarray(means, dtype=np.float64)
     n, dim = Y.shape
     for name, values, length in (("names", names, dim), ("ids", ids, n), ("labels", labels, n)):

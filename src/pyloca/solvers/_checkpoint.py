@@ -1,25 +1,27 @@
-"""The state of a training in one file, from which an interrupted fit resumes."""
+"""The state of a training in a file, from which an interrupted fit resumes."""
 
 from __future__ import annotations
 
 import json
-import math
+import os
 import time
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
+import torch
 from torch import Tensor
 
 from pyloca._atomic import write_atomically
+from pyloca._sealed import Arrays, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 
-__all__ = ["CheckpointFile", "State"]
+__all__ = ["EVERY", "CheckpointFile", "State", "checkpoint_files"]
 
-FORMAT, VERSION = "pyloca-checkpoint", 4
-EVERY = 5.0  # seconds between two writes; states in between are written when the fit is interrupted
-SAME = 1e-9  # relative difference up to which two settings are equal, such as an estimated σ
+FORMAT, VERSION = "pyloca-checkpoint", 5
+EVERY = 10.0  # seconds between two writes; states in between are written when the fit is interrupted
 DATA = "data"  # the fact that is a digest of the data
 
 Record = dict[str, Any]
@@ -34,24 +36,53 @@ class State:
     """
 
 
+def checkpoint_files(path: Path) -> tuple[Path, ...]:
+    """List the files that a training may leave at `path`.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    tuple of Path
+        The newest state, the one before it, and one that was not finished when the process was killed.
+
+    Examples
+    --------
+    >>> [file.name for file in checkpoint_files(Path("m.checkpoint"))]
+    ['m.checkpoint', 'm.checkpoint.previous', 'm.checkpoint.next']
+    """
+    return path, path.with_name(f"{path.name}.previous"), path.with_name(f"{path.name}.next")
+
+
 class CheckpointFile:
-    """The latest state of one training.
+    """The latest states of one training, in a file with a checksum; the one before stays beside it.
+
+    A file that cannot be written ends no training: a warning says so, once.
 
     Parameters
     ----------
     path : Path
     facts : dict
         Data and settings of the training, ready for JSON; a file with other facts belongs to another training.
+    every : float
+        Seconds between two writes.
+    resume : bool
+        Whether to read what is there; else it is replaced, with the first write.
     """
 
-    def __init__(self, path: Path, facts: dict[str, Any]) -> None:
-        self.path = path
+    def __init__(self, path: Path, facts: dict[str, Any], every: float = EVERY, *, resume: bool = True) -> None:
+        self.path, self.previous, self._next = checkpoint_files(path)
         self.facts: dict[str, Any] = json.loads(json.dumps(facts))  # as they will be read again
+        self._every, self._resume = every, resume
         self._latest: tuple[State, list[Record]] | None = None
         self._written = time.monotonic()
+        self._sound = True  # False while the newest file is damaged: it must not replace the one before
+        self._warned = False
 
     def read(self, state: State) -> list[Record] | None:
-        """Read the file.
+        """Read the newest file, or the one before it if that is damaged or missing, with a warning.
 
         Parameters
         ----------
@@ -61,38 +92,43 @@ class CheckpointFile:
         Returns
         -------
         list of dict or None
-            The history; None when there is no file.
+            The history; None when there is no file, or it is not to be read.
 
         Raises
         ------
         ModelFileError
-            If the file is not a checkpoint of this version, or was written for other data or settings.
+            If there is no file that is whole and a checkpoint of this version, or it was written for other data or
+            settings.
         """
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
+        there = [path for path in (self.path, self.previous) if os.path.lexists(path)]
+        if not there or not self._resume:
             return None
-        except OSError as error:
-            raise ModelFileError(f"{self.path}: cannot be read ({error.strerror}).") from error
         try:
-            size = int.from_bytes(content[:8], "little")
-            tensors = safetensors.torch.load(content)
-            header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][FORMAT])
-            found, facts = header["version"], header["facts"]
-        except Exception as error:  # every failure of the parser means the same: not our file
-            raise self._foreign(error) from error
-        if found != VERSION:
-            raise ModelFileError(
-                f"{self.path}: checkpoint format version {found}; this pyloca reads version {VERSION}. "
-                "Finish the fit with the pyloca that wrote it, or delete the file to start again."
-            )
-        self._compare(facts)
+            return self._read(there[0], state)
+        except _DamagedError as error:
+            if there[0] == self.previous or len(there) == 1:
+                raise ModelFileError(f"{error} Delete it, or give another path.") from None
+            reason = str(error)
         try:
-            _join(state, header["state"], tensors)
-            history: list[Record] = header["history"]
-        except (KeyError, TypeError) as error:
-            raise self._foreign(error) from error
+            history = self._read(self.previous, state)
+        except _DamagedError as error:
+            raise ModelFileError(f"{reason} Neither can the one before it: {error} Delete both.") from None
+        self._sound = False
+        warnings.warn(f"{reason} The fit goes on from the one before it, '{self.previous}'.", stacklevel=2)
         return history
+
+    def _read(self, path: Path, state: State) -> list[Record]:
+        try:
+            header, arrays = unseal(read_bytes(path), FORMAT, (VERSION,), str(path))
+            facts, values, history = header["facts"], header["state"], header["history"]
+        except (ModelFileError, KeyError) as error:
+            raise _DamagedError(str(error)) from error
+        self._compare(path, facts)
+        try:
+            _join(state, values, {name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+        except (KeyError, TypeError) as error:
+            raise _DamagedError(f"{path}: not the state of this training ({error}).") from error
+        return list(history)
 
     def keep(self, state: State, history: list[Record]) -> None:
         """Keep a state; it is written every few seconds, and by `write`.
@@ -104,39 +140,71 @@ class CheckpointFile:
         history : list of dict
         """
         self._latest = (state, list(history))
-        if time.monotonic() - self._written >= EVERY:
+        if time.monotonic() - self._written >= self._every:
             self.write()
 
     def write(self) -> None:
-        """Write the latest state, if it is not written yet, atomically."""
+        """Write the latest state, if it is not written yet.
+
+        At every moment there is a whole file: the new one is finished under another name, then the newest becomes the
+        one before, then the new one takes its place.
+
+        Warns
+        -----
+        UserWarning
+            If that is not possible, with the file and the cause; the first time only. The files are as they were.
+        """
         if self._latest is None:
             return
         state, history = self._latest
-        values, tensors = _split(state)
+        values, arrays = _split(state)
         header = {"version": VERSION, "facts": self.facts, "state": values, "history": history}
-        write_atomically(self.path, safetensors.torch.save(tensors, {FORMAT: json.dumps(header)}))
-        self._latest, self._written = None, time.monotonic()
+        self._written = time.monotonic()
+        try:
+            write_atomically(self._next, seal(FORMAT, header, arrays))
+            if self._sound and self.path.exists():
+                os.replace(self.path, self.previous)
+            os.replace(self._next, self.path)
+        except OSError as error:
+            with suppress(OSError):
+                self._next.unlink(missing_ok=True)
+            self._warn(error)
+            return
+        self._latest, self._sound = None, True
 
-    def _compare(self, facts: dict[str, Any]) -> None:
+    def _warn(self, error: OSError) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        kept = " The earlier one is as it was." if os.path.lexists(self.path) else ""
+        warnings.warn(
+            f"the checkpoint '{self.path}' cannot be written ({reason}).{kept} The fit goes on, and "
+            "writes it as soon as that is possible; if it is interrupted before, what it has done since is lost.",
+            stacklevel=2,
+        )
+
+    def _compare(self, path: Path, facts: dict[str, Any]) -> None:
         """Refuse the file of another fit, naming the first fact that differs."""
         for name in {**self.facts, **facts}:
             was, now = facts.get(name), self.facts.get(name)
-            if _same(was, now):
+            if was == now:
                 continue
             if name == DATA:
                 what = f"it was written for other data (digest {str(was)[:12]}…, now {str(now)[:12]}…)."
             else:
                 what = f"it was written for another fit: {name} was {was} and is {now}."
             raise ModelFileError(
-                f"{self.path}: {what} Resume with the same data and settings, or delete the file to start again."
+                f"{path}: {what} Resume with the same data and settings, or delete the file to start again."
             )
 
-    def _foreign(self, error: Exception) -> ModelFileError:
-        return ModelFileError(f"{self.path}: not a checkpoint of pyloca ({error}). Delete it, or give another path.")
+
+class _DamagedError(Exception):
+    """A file is not a checkpoint, or not a whole one."""
 
 
-def _split(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Split a state into the fields for a JSON header, and its tensors by name."""
+def _split(state: State) -> tuple[dict[str, Any], Arrays]:
+    """Split a state into the fields for a JSON header, and its arrays by name."""
     values: dict[str, Any] = {}
     tensors: dict[str, Tensor] = {}
     for field in fields(state):
@@ -147,8 +215,7 @@ def _split(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors |= {f"{field.name}.{key}": tensor for key, tensor in value.items()}
         else:
             values[field.name] = value
-    # copies: the latest weights may also be the best, and the format does not allow shared memory
-    return values, {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    return values, {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
 def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
@@ -163,9 +230,3 @@ def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> N
         else:
             new = tuple(values[name]) if isinstance(old, tuple) else values[name]
         setattr(state, name, new)
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, float) and isinstance(second, float):
-        return math.isclose(first, second, rel_tol=SAME)
-    return bool(first == second)

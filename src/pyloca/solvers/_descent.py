@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyloca.errors import ConvergenceError
 from pyloca.networks import PushforwardKernel
@@ -22,6 +22,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
+from pyloca.solvers._shards import SHARD, Loss, Shards, shard_sums
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
 
@@ -43,7 +44,6 @@ COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends 
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 
-Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
 Cotangents = Callable[[Tensor], Tensor]  # of the residuals whose Gauss–Newton matrix is wanted, at a network's output
 
 
@@ -71,6 +71,9 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
+    # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
+    network: nn.Module | None = None
+    narrowed: Callable[[Loss, slice], Loss] | None = None
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
@@ -83,7 +86,7 @@ class Task:
 
 @dataclass
 class Progress(State):
-    """Progress of the network in training. The memory of L-BFGS and the random generators are not kept."""
+    """Progress of the network in training, all that the next segment needs. `Descent` adds optimizer and generators."""
 
     stage: str = ""  # the task's name; "" before the first
     iteration: int = 0  # over all tasks
@@ -95,6 +98,16 @@ class Progress(State):
     best_rung: int = 0
     rung: int = 0  # which of the task's decays is in use
     score_before: float = np.inf  # the best score when this decay began
+    decay: float = np.inf  # in use
+    score: float = np.inf  # the latest, and whether many bursts were beyond its cap
+    many_lost: bool = False
+    stage_best: float = np.inf  # the best score with this decay
+    idle: int = 0  # checks without gain since then
+    going: bool = True  # False when the optimizer cannot go lower
+    optimizer: dict[str, Tensor] = field(default_factory=dict)
+    generator: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.uint8))
+    random: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))
+    random_place: int = 0  # in those numbers
 
 
 class Descent:
@@ -110,9 +123,11 @@ class Descent:
         budget: int,
         random: np.random.RandomState,
         generator: torch.Generator,
+        client: Any = None,
     ) -> None:
         self.monitor, self.state, self.budget = monitor, state, budget
         self.random, self.generator = random, generator
+        self.client = client  # of Dask, whose workers evaluate large stages
 
     def fit(
         self,
@@ -149,11 +164,23 @@ class Descent:
         """
         if not resumed:
             self._begin(task)
-        optimizer, decay = self._lower(task)
+        optimizer, decay = self._lower(task, resumed=resumed)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
+            if optimizer is not None:
+                del optimizer.function  # only its memory goes on; the bursts behind it make room for more
             optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
+
+    def settle(self, task: Task) -> None:
+        """Go on from the network's weights with all bursts and the decay that was best, after the task has changed."""
+        at = self.state
+        at.last = at.iteration + task.iterations // 2
+        at.theta = at.best_theta = task.kernel.theta.clone()
+        at.best_score = at.score_before = np.inf
+        at.rung = at.best_rung
+        self._lower(task)
+        task.kernel.load(at.best_theta)
 
     def _begin(self, task: Task) -> None:
         at = self.state
@@ -183,7 +210,28 @@ class Descent:
         rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
         return torch.from_numpy(rows)
 
-    def _lower(self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf) -> tuple[LBFGS | None, float]:
+    def restore(self) -> None:
+        """Set the generators as the state has them, after it was read from a checkpoint."""
+        at = self.state
+        if len(at.generator):
+            self.generator.set_state(at.generator)
+            self.random.set_state(("MT19937", at.random.numpy().astype(np.uint32), at.random_place, 0, 0.0))
+
+    def _snapshot(self, optimizer: LBFGS, decay: float) -> Progress:
+        """Copy the state together with the optimizer and the generators."""
+        drawn: Any = self.random.get_state(legacy=False)
+        return replace(
+            self.state,
+            decay=decay,
+            optimizer=optimizer.state(),
+            generator=self.generator.get_state(),
+            random=torch.from_numpy(drawn["state"]["key"].astype(np.int64)),
+            random_place=int(drawn["state"]["pos"]),
+        )
+
+    def _lower(
+        self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf, *, resumed: bool = False
+    ) -> tuple[LBFGS | None, float]:
         """Lower the decay rung by rung on the bursts in use.
 
         Takes and returns the optimizer and its decay, for its memory: fewer bursts tell nearly the same curvature.
@@ -191,36 +239,52 @@ class Descent:
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
         loss, gain, patience = task.loss(at.subset), task.gain(n), PATIENCE
+        shards = self._shards(task, staged, loss)
         if n < task.train.shape[1]:
             gain = max(gain, COARSE_GAIN)
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
             patience = LAST_PATIENCE
         while at.rung < len(task.ratios):
-            ratio, stage_best, idle, fresh = task.ratio(at.rung, n), np.inf, 0, True
-            score = self._score(task, at.theta)
-            while at.iteration < at.last:
+            ratio, fresh = task.ratio(at.rung, n), not resumed
+            if resumed:
+                decay, score, resumed = at.decay, Score(at.score, at.many_lost), False
+                function = Evaluation(task.kernel, staged, loss, decay)
+                function.shards = shards
+                optimizer = LBFGS.resume(function, at.optimizer)
+                at.optimizer = {}
+            else:
+                at.stage_best, at.idle, at.going = np.inf, 0, True
+                score = self._score(task, at.theta)
+            while at.going and at.idle < patience and at.iteration < at.last:
                 if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
                     before, decay, fresh = decay, ratio * score.value, False
                     function = Evaluation(task.kernel, staged, loss, decay)
+                    function.shards = shards
                     if optimizer is None:
                         optimizer = LBFGS(function, at.theta)
                     else:
                         optimizer = optimizer.follow(function, at.theta, 2 * (decay - before))
-                going = self._segment(task, optimizer, staged, decay)
+                at.going = self._segment(task, optimizer, staged, decay)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
                     at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
-                self._record(task, optimizer, score.value, decay, at.best_theta, partial(replace, at))
-                idle = 0 if score.value < (1 - gain) * stage_best else idle + 1
-                stage_best = min(score.value, stage_best)
-                if not going or idle == patience:
-                    break
+                at.idle = 0 if score.value < (1 - gain) * at.stage_best else at.idle + 1
+                at.stage_best = min(score.value, at.stage_best)
+                at.score, at.many_lost = score
+                snapshot = partial(self._snapshot, optimizer, decay)
+                self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
             if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
                 break
             at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
             optimizer = None  # a much lower decay leads far away, where the memory would mislead
         return optimizer, decay
+
+    def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
+        """Put a stage of several shards on the workers, if there are any."""
+        if self.client is None or task.network is None or task.narrowed is None or stack.shape[1] <= SHARD:
+            return None
+        return Shards(self.client, task.network, stack, loss, task.narrowed)
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
         self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)
@@ -282,25 +346,23 @@ class Descent:
 
 
 class Evaluation:
-    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), chunk by chunk through one set of buffers."""
+    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), shard by shard, here or on workers."""
 
     def __init__(self, kernel: PushforwardKernel, stack: Tensor, loss: Loss, decay: float) -> None:
-        self.kernel, self.loss, self.decay = kernel, loss, decay
+        self.kernel, self.stack, self.loss, self.decay = kernel, stack, loss, decay
         self.n = stack.shape[1]
-        self.chunks = [
-            (slice(start, start + CHUNK), stack[:, start : start + CHUNK].contiguous())
-            for start in range(0, self.n, CHUNK)
-        ]
+        self.shards: Shards | None = None  # the same bursts on workers
 
     def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         self.kernel.theta.copy_(theta)
+        sums = shard_sums(self.kernel, self.stack, self.loss) if self.shards is None else self.shards.sums(theta)
         total, gradient = 0.0, torch.zeros_like(theta)
-        for part, stack in self.chunks:
-            value, cotangent = self.loss(self.kernel.forward(stack), part)
+        for value, part in sums:
             total += value
-            self.kernel.backward(cotangent, gradient)
-        gradient.div_(self.n).add_(theta, alpha=2 * self.decay)
-        return total / self.n + self.decay * float(torch.dot(theta, theta)), gradient
+            gradient += part
+        decayed = theta if self.kernel.penalty is None else theta * self.kernel.penalty
+        gradient.div_(self.n).add_(decayed, alpha=2 * self.decay)
+        return total / self.n + self.decay * float(torch.dot(theta, decayed)), gradient
 
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:

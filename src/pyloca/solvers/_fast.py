@@ -22,12 +22,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling
+from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling, unbend
 from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
 from pyloca.networks import (
     MLP,
+    MLPKernel,
+    PushforwardKernel,
     Standardized,
     WithSkip,
     initialize,
@@ -45,6 +47,8 @@ from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Sco
 from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.solvers._shards import MANY, training_client
+from pyloca.solvers._stack import LazyStack
 from pyloca.thresholds import CURED, MANY_APART, STRAINED
 
 __all__ = ["FastState", "solve_fast"]
@@ -67,6 +71,7 @@ TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the loss of your ow
 # positions are then a prior: 3 ‖ρ(μ_i) − p_i‖² per burst in −2 log likelihood, positions in embedding units. That is
 # weak against what bursts tell, at any M; a fixed weight of 0.1 beside the loss made a dome at M = 2000 20 × as bad.
 ANCHOR = 3.0
+UNBENT_ANCHOR = 10.0  # positions without needless bends are worth more; with 3 the encoder drifts back half of the way
 CURVE_ANCHOR = 30.0  # nothing but the alignment tells the shape of a curve
 EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
 # Alignments to start from. When the first one, or its result, is folded, the others are made, the least folded first.
@@ -110,6 +115,7 @@ class FastState(Progress):
     restarts: tuple[str, ...] = ()  # what was wrong with each start that was abandoned
     out_scale: float = 1.0  # the unit of the encoder in training
     anchors: Tensor = field(default_factory=partial(torch.empty, 0))  # (n, 1 + d), see `_start`; empty when d = k
+    unbent: bool = False  # whether needless bends have been taken out of the encoder in training
     # The best encoder whose training has ended: the decoder uses it, unless it is faulty and another start does better.
     encoder: Tensor = field(default_factory=partial(torch.empty, 0))
     encoder_scale: float = 1.0
@@ -142,9 +148,10 @@ class _FastSolver:
         self.decoder = self._network(
             problem.decoder, problem.n_components, self.trained.n_features, problem.decoder_activation
         )
-        self.encoder_kernel, self.decoder_kernel = make_kernel(self.encoder), make_kernel(self.decoder)
+        self.encoder_kernel, self.decoder_kernel = self._kernel(), make_kernel(self.decoder)
         self.state = FastState()
-        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
+        client = training_client(len(problem.statistics)) if problem.device.type == "cpu" else None
+        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator, client)
 
     def solve(self) -> Solution:
         self._warn("encoder", self.encoder, self.trained.n_features)
@@ -178,6 +185,8 @@ class _FastSolver:
         if self.monitor.resume(state):
             for name in ("theta", "best_theta", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
+            state.optimizer = {name: part.to(self.problem.device) for name, part in state.optimizer.items()}
+            self.descent.restore()
             self.descent.budget = self._budget()
         of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
         self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
@@ -248,21 +257,36 @@ class _FastSolver:
         state = self.state
         if state.stage == WHITEN:
             self.encoder = self._new_encoder()
-            self.encoder_kernel = make_kernel(self.encoder)
+            self.encoder_kernel = self._kernel()
         state.out_scale = float(np.sqrt(np.square(start.positions).mean()))
         self._set_unit(state.out_scale)
         if fault:
             state.restarts += (fault,)
             self.descent.budget = self._budget()
             self.monitor.record(f"restart: {fault}", state.iteration)
-        targets = np.concatenate([start.positions[None] / state.out_scale, start.frames.transpose(1, 0, 2)])
+        state.unbent = False
+        self._fit_encoder(start.rows, start.positions, start.frames)
+
+    def _fit_encoder(
+        self, rows: NDArray[np.int64], positions: NDArray[np.float64], frames: NDArray[np.float64]
+    ) -> None:
+        """Fit the encoder to positions and frames of these training bursts, which anchor it from now on if d > k."""
+        targets = np.concatenate([positions[None] / self.state.out_scale, frames.transpose(1, 0, 2)])
         if self.problem.n_components > self.trained.intrinsic_dim:
-            state.anchors = self._anchors(start.rows, targets[0])
-        some = self.descent.subset(len(start.rows))
-        aligned = self.data.train[:, torch.as_tensor(start.rows)[some]].contiguous()
+            self.state.anchors = self._anchors(rows, targets[0])
+        some = self.descent.subset(len(rows))
+        aligned = self.data.train[:, torch.as_tensor(rows)[some]].contiguous()
         loss = partial(_squares, self._tensor(targets[:, some.numpy()]), None)
         ratio = START_DECAY / aligned[..., 0].numel() / targets.shape[2]
         self.descent.fit("encoder", self.encoder_kernel, aligned, loss, self._signs, ratio)
+
+    def _unbend(self) -> None:
+        """Fit the encoder to itself without the bends that nothing asks for: it knows lengths better than its start."""
+        rows = torch.nonzero(self.state.anchors[:, 0]).ravel().cpu().numpy()
+        output = forward_all(self.encoder_kernel, self.data.train[:, torch.as_tensor(rows)]).cpu().numpy()
+        positions = self.data.out_scale * output[0]
+        self.state.unbent = True
+        self._fit_encoder(rows, *unbend(self.trained[rows], positions, output[1:].transpose(1, 0, 2)))
 
     def _anchors(self, rows: NDArray[np.int64], positions: NDArray[np.float64]) -> Tensor:
         """Return the weight and the aligned position of each training burst, (n, 1 + d); 0 where it has none."""
@@ -272,7 +296,8 @@ class _FastSolver:
         return self._tensor(anchors)
 
     def _anchor_weight(self) -> float:
-        anchor = CURVE_ANCHOR if self.trained.intrinsic_dim == 1 else ANCHOR
+        anchor = UNBENT_ANCHOR if self.state.unbent else ANCHOR
+        anchor = CURVE_ANCHOR if self.trained.intrinsic_dim == 1 else anchor
         return anchor / float(np.minimum(self.trained.counts - 1, EXACT).mean())
 
     # -- whiten -------------------------------------------------------------------------------------------------
@@ -295,6 +320,9 @@ class _FastSolver:
         """Train from the current start and return its fault; keep the result if it has none, or is the best so far."""
         state = self.state
         self.descent.descend(self._whitening(), resumed=resumed)
+        if self.problem.n_components > self.trained.intrinsic_dim > 1 and not state.unbent:
+            self._unbend()
+            self.descent.settle(self._whitening())
         output = forward_all(self.encoder_kernel, self.data.train).cpu()
         embedding = self.data.out_scale * output[0].numpy()
         white = Whitening.from_pushed(embedding, output[1:].transpose(0, 1), self.trained)
@@ -345,6 +373,8 @@ class _FastSolver:
             ratios=DECAYS,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
+            network=self.encoder,
+            narrowed=_narrowed,
         )
 
     # -- decode -------------------------------------------------------------------------------------------------
@@ -445,6 +475,17 @@ class _FastSolver:
         problem = self.problem
         return self._network(problem.encoder, self.trained.n_features, problem.n_components, problem.activation)
 
+    def _kernel(self) -> PushforwardKernel:
+        """Make the kernel of the encoder.
+
+        With as many features as dimensions, tangents determine the linear part, however much it must magnify a
+        direction that is hardly measured: a prior on it would only squeeze that. With more features it is needed.
+        """
+        kernel = make_kernel(self.encoder)
+        if isinstance(kernel, MLPKernel) and self.trained.n_used == self.trained.intrinsic_dim:
+            kernel.spare_skip()
+        return kernel
+
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
             own = copy.deepcopy(given).to(dtype=torch.float64, device=self.problem.device).eval()
@@ -452,8 +493,8 @@ class _FastSolver:
             if not getattr(given, "linear_skip", True):
                 return own
             return WithSkip(own, n_in, n_out).to(dtype=torch.float64, device=self.problem.device).eval()
-        with torch.random.fork_rng(devices=[]):  # PyTorch's own initialisation draws from the global generator
-            network = MLP(n_in, self.problem.hidden_layers, n_out, activation, skip=True).double()
+        hidden = self.problem.hidden_layers
+        network = MLP(n_in, hidden, n_out, activation, skip=True, generator=torch.Generator()).double()
         initialize(network, self.generator)
         return network.to(self.problem.device)
 
@@ -483,13 +524,9 @@ class _FastSolver:
 
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Stack means and tangents in units of the data, scaled so that pushed tangents are T_i: (1 + k, n, D)."""
-        statistics, problem = self.problem.statistics, self.problem
-        stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
-        stack[0] = (statistics.means[rows] - self.shift) / self.scale
-        unit = out_scale / (self.scale * problem.burst_std)
-        for axis in range(statistics.intrinsic_dim):
-            np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
-        return self._tensor(stack)
+        unit = out_scale / (self.scale * self.problem.burst_std)
+        stack: Any = LazyStack(self.problem.statistics, rows, self.shift, self.scale, unit, self.problem.device)
+        return stack if len(rows) >= MANY else stack[:, :]
 
 
 def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:
@@ -507,6 +544,15 @@ def _likelihood(weights: Tensor, noise: tuple[Tensor, ...], output: Tensor, part
     cotangent = torch.zeros_like(output)
     torch.mul(gradient, weights[part, None], out=cotangent[1:])
     return float(torch.dot(value, weights[part])), cotangent
+
+
+def _narrowed(loss: Any, part: slice) -> Loss:
+    """Take a loss of whitening to that of a part of its bursts."""
+    if loss.func is _anchored:
+        inner, anchors = loss.args
+        return partial(_anchored, _narrowed(inner, part), anchors[part])
+    weights, noise = loss.args
+    return partial(_likelihood, weights[part], tuple(array[part] for array in noise))
 
 
 def _with_gradient(pushed: Tensor, noise: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:

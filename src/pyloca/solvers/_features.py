@@ -175,8 +175,8 @@ class FeatureDecoder:
         eigen, axes = np.linalg.eigh(gram)
         outer = axes @ (axes.T @ moment / (np.maximum(eigen, 0) + choice.ridge * n)[:, None])  # (p + d + 1, D)
         d, width = self.inputs.shape[2], choice.width
-        with torch.random.fork_rng(devices=[]):  # a new layer draws from the global generator
-            network = MLP(d, (width,) if width else (), outer.shape[1], self.activation, skip=True).double()
+        shape = d, (width,) if width else (), outer.shape[1]
+        network = MLP(*shape, self.activation, skip=True, generator=torch.Generator()).double()
         assert network.skip is not None
         layers = network.linear_layers()
         straight = outer[width : width + d].T

@@ -156,11 +156,11 @@ class Monitor:
         return True
 
     def close(self) -> None:
-        """Remove the progress bar, and write the latest state."""
-        if self._bar is not None:
-            self._bar.close()
+        """Write the latest state, and remove the progress bar."""
         if self._checkpoint is not None:
             self._checkpoint.write()
+        if self._bar is not None:
+            self._bar.close()
 
 
 def _in_notebook() -> bool:

@@ -254,9 +254,8 @@ class _PaperSolver:
         if given is not None:
             network = copy.deepcopy(given)
         else:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.problem.seed)
-                network = MLP(n_in, self.problem.hidden_layers, n_out, activation, linear_tail=True)
+            drawn = torch.Generator().manual_seed(self.problem.seed)
+            network = MLP(n_in, self.problem.hidden_layers, n_out, activation, linear_tail=True, generator=drawn)
         return network.to(dtype=torch.float32, device=self.problem.device)
 
     def _new_adams(self) -> tuple[torch.optim.Adam, torch.optim.Adam]:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pyloca._sealed import digest
 from pyloca.bursts import Bursts
 from pyloca.geometry import BurstStatistics
 
@@ -22,6 +23,9 @@ CHUNK = 2048  # bursts evaluated at a time: buffers of that size stay in the cac
 # Threads wait for each other after every matrix product. On a busy machine one of them waits for a core, which takes
 # some milliseconds, so that a product should take more than that: this many multiplications take 20 ms or so.
 PAYS = 2e8
+
+
+TOLD = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts")  # what statistics tell a solver
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,16 @@ class Problem:
         points = (1 + self.statistics.intrinsic_dim) * min(len(self.train), CHUNK)
         return float(largest) * points >= PAYS
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, *, raw: bool = False) -> dict[str, Any]:
         """List what two runs must have in common for one to resume the other; `max_iter` may grow.
 
-        "data" is a SHA-256 digest of means, tangents, counts and split. It comes last: a setting that differs is
-        reported before the data that differ because of it.
+        "data" is a SHA-256 digest of the statistics and the split. It comes last: a setting that differs is reported
+        before the data that differ because of it.
+
+        Parameters
+        ----------
+        raw : bool, default=False
+            Whether the solver trains on raw points, which the digest then includes.
 
         Returns
         -------
@@ -98,19 +107,30 @@ class Problem:
             "hidden_layers": list(self.hidden_layers),
             "activation": self.activation,
             "decoder_activation": self.decoder_activation,
-            "own_modules": [self.encoder is not None, self.decoder is not None],
+            "encoder": _module_digest(self.encoder),
+            "decoder": _module_digest(self.decoder),
             "seed": self.seed,
             "held_out": len(self.validation),
             "tol": self.tol,
-            "data": self._digest(),
+            "data": self._digest(raw=raw),
         }
 
-    def _digest(self) -> str:
-        digest = hashlib.sha256()
-        statistics = self.statistics
-        for array in (statistics.means, statistics.tangents, statistics.counts, self.train, self.validation):
-            digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
-        return digest.hexdigest()
+    def _digest(self, *, raw: bool) -> str:
+        arrays = {name: getattr(self.statistics, name) for name in TOLD}
+        arrays |= {"train": self.train, "validation": self.validation}
+        points = hashlib.sha256()
+        if raw and self.bursts is not None:
+            for _, block in self.bursts.blocks():
+                points.update(np.ascontiguousarray(block).data)
+        told = {"tails": self.statistics.tails, "points": points.hexdigest()}
+        return digest({name: array for name, array in arrays.items() if array is not None}, told)
+
+
+def _module_digest(module: nn.Module | None) -> str | None:
+    """Return a digest of a module of the user's own: its parts and its weights, from which training starts."""
+    if module is None:
+        return None
+    return digest({name: value.numpy(force=True) for name, value in module.state_dict().items()}, {"is": repr(module)})
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,39 @@ class LBFGS:
     def preconditioner(self, metric: Preconditioner | None) -> None:
         self._memory.set_metric(metric)
 
+    def state(self) -> dict[str, Tensor]:
+        """Return the current point and the memory, without the preconditioner: what `resume` needs.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Copies.
+        """
+        at = {"theta": self.theta, "gradient": self.gradient, "value": torch.tensor(self.value, dtype=torch.float64)}
+        return {name: tensor.clone() for name, tensor in (at | self._memory.state()).items()}
+
+    @classmethod
+    def resume(cls, function: Function, state: dict[str, Tensor]) -> LBFGS:
+        """Go on, bit for bit, from a state of an optimizer of the same function, once a preconditioner is set.
+
+        Parameters
+        ----------
+        function : callable
+            θ ↦ (value, gradient).
+        state : dict of str to Tensor
+            Not changed.
+
+        Returns
+        -------
+        LBFGS
+        """
+        other = cls.__new__(cls)
+        other.function, other.n_evaluations = function, 0
+        other.theta, other.gradient = state["theta"].clone(), state["gradient"].clone()
+        other.value = float(state["value"])
+        other._memory = _Memory.resume(state)
+        return other
+
     def follow(self, function: Function, theta: Tensor, ridge: float) -> LBFGS:
         """Minimise another function that differs by a quadratic only, and keep what is known of the curvature.
 
@@ -228,6 +261,25 @@ class _Memory:
 
     def __len__(self) -> int:
         return self._last - self._first
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the pairs, their products and where they lie; what the metric makes of them follows from it.
+
+        Where they lie may matter to the last bit: matrix products depend on how their operands are aligned.
+        """
+        s, y, _, sy, _ = self._window()
+        return {"s": s, "y": y, "sy": sy, "first": torch.tensor(self._first)}
+
+    @classmethod
+    def resume(cls, state: dict[str, Tensor]) -> _Memory:
+        """Invert `state`; the metric must be set before anything is asked."""
+        memory = cls(state["theta"])
+        memory._first = int(state["first"])
+        memory._last = memory._first + len(state["s"])
+        s, y, _, sy, _ = memory._window()
+        for window, name in ((s, "s"), (y, "y"), (sy, "sy")):
+            window.copy_(state[name])
+        return memory
 
     def clear(self) -> None:
         self._first = self._last = 0

@@ -1,0 +1,128 @@
+"""Score, transform and fit from threads, forked and spawned processes: the numbers of one thread."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from torch import nn
+
+from benchmarks.faults_of_machines.commands import STD, bursts
+from benchmarks.rows import Row
+from pyloca import LOCA
+
+WORKERS = (2, 4, 8)
+SEEDS = 3
+POINTS = np.random.RandomState(0).uniform(size=(2000, 3))
+HANG = 300.0  # seconds
+
+
+def own() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 10), nn.Tanh(), nn.Linear(10, 2))
+
+
+def fitted(kind: str, seed: int) -> LOCA:
+    options: dict[str, Any] = {
+        "fast": {},
+        "paper": {"solver": "paper", "max_iter": 5},
+        "own module": {"encoder": own()},
+    }
+    settings = {"burst_std": STD, "hidden_layers": (8,), "random_state": seed, "max_iter": 60} | options[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LOCA(2, **settings).fit(bursts()[:60])
+
+
+@cache
+def model() -> LOCA:
+    return fitted("fast", 0)
+
+
+def scored(_: int) -> bytes:
+    return np.float64(model().score(bursts())).tobytes()
+
+
+def transformed(_: int) -> bytes:
+    embedded, trust = model().transform(POINTS, return_trust=True)
+    return embedded.tobytes() + trust.tobytes()
+
+
+def trained(kind: str, seed: int) -> bytes:
+    return fitted(kind, seed % SEEDS).embedding_.tobytes()
+
+
+def from_threads(calls: int, call: Callable[[int], bytes], _seed: int) -> dict[str, Any]:
+    """The same calls from 2, 4 and 8 threads, and from joblib's."""
+    warnings.simplefilter("ignore")  # of the process: filters of single threads would be put back in turns
+    expected = [call(i) for i in range(SEEDS)]
+    part, failures = calls // (len(WORKERS) + 1), 0
+    for workers in WORKERS:
+        with ThreadPoolExecutor(workers) as pool:
+            failures += sum(
+                found != expected[i % SEEDS] for i, found in enumerate(pool.map(partial(_safe, call), range(part)))
+            )
+    with_joblib = Parallel(n_jobs=4, backend="threading")(delayed(_safe)(call, i) for i in range(part))
+    failures += sum(found != expected[i % SEEDS] for i, found in enumerate(with_joblib))
+    trials = {"trials": part * (len(WORKERS) + 1), "threads": [*WORKERS, "4 of joblib"]}
+    return {"value": float(failures), **trials, "ok": failures == 0}
+
+
+def _safe(call: Callable[[int], bytes], i: int) -> bytes:
+    try:
+        return call(i)
+    except Exception as error:  # any of them is a failure
+        return repr(error).encode()
+
+
+def everything(_: int) -> bytes:
+    return scored(0) + transformed(0) + trained("fast", 0)
+
+
+def from_processes(method: str, trials: int, _seed: int) -> dict[str, Any]:
+    """Children after threads have computed in the parent, with two threads of PyTorch."""
+    before, failures = torch.get_num_threads(), 0
+    torch.set_num_threads(2)
+    try:
+        expected = everything(0)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(transformed, range(8)))
+        context = multiprocessing.get_context(method)
+        for i in range(trials):
+            mine, other = context.Pipe(duplex=False)
+            child = context.Process(target=_answer, args=(other,))  # type: ignore[attr-defined]
+            child.start()
+            other.close()
+            failures += not (mine.poll(HANG) and mine.recv() == expected)
+            child.kill()
+            child.join()
+            print(f"  {method} {i + 1}", end="\r", flush=True)
+    finally:
+        torch.set_num_threads(before)
+    return {"value": float(failures), "trials": trials, "ok": failures == 0}
+
+
+def _answer(connection: Any) -> None:
+    connection.send(everything(0))
+
+
+FITS = {"fast": 200, "paper": 100, "own module": 100}
+ROWS = (
+    Row("score from threads", 0.0, "failures", partial(from_threads, 1000, scored), seeds=(0,)),
+    Row("transform from threads", 0.0, "failures", partial(from_threads, 1000, transformed), seeds=(0,)),
+    *(
+        Row(f"fit from threads, {kind}", 0.0, "failures", partial(from_threads, n, partial(trained, kind)), seeds=(0,))
+        for kind, n in FITS.items()
+    ),
+    Row("score, transform and fit in a forked child", 0.0, "failures", partial(from_processes, "fork", 40), seeds=(0,)),
+    Row(
+        "score, transform and fit in a spawned child", 0.0, "failures", partial(from_processes, "spawn", 3), seeds=(0,)
+    ),
+)
