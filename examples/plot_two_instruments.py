@@ -64,8 +64,7 @@ axes[2].set(title="both in one map / m", aspect="equal")
 gains = np.array([1.3, 0.9, 1.1, 0.8, 1.2, 1.0])
 repaired = recalibrate(one, bursts_of(lambda x: radio(x, gains), 5))
 before, after = one.encode(radio(new)), repaired.model.encode(radio(new, gains))
-change = place_errors(before, after, calibration=None).cep
-print(f"drifted: {repaired.drifted}; places before and after the repair agree to {change:.2g} m")
+print(f"drifted: {repaired.drifted}; then and now agree to {place_errors(before, after, calibration=None).cep:.2g} m")
 
 
 def apart(method):

@@ -24,6 +24,8 @@ USED = [
     "pyloca.plots",
     "pyloca.report",
     "pyloca.modelfile",
+    "pyloca.predict",
+    "pyloca.export",
     "pyloca.errors",
 ]
 INSIDE = [
