@@ -173,6 +173,8 @@ def test_the_package_shows_about_a_dozen_names():
         "pyloca.BurstStatistics.from_jacobians",
         "pyloca.metrics.stress",
         "pyloca.metrics.calibrate",
+        "pyloca.metrics.trustworthiness",
+        "pyloca.metrics.place_errors",
         "pyloca.metrics.RigidMap.apply",
         "pyloca.selection.estimate_burst_std",
         "pyloca.selection.estimate_intrinsic_dim",

@@ -529,10 +529,6 @@ class Bursts:
         -------
         Bursts
 
-        Returns
-        -------
-        Bursts
-
         Raises
         ------
         BurstError
