@@ -34,11 +34,13 @@ def _table(rows: dict[str, Any]) -> list[str]:
                 ("speed_up", f"2 workers {run.get('speed_up', 0):.1f} × as fast as 1"),
                 ("fits", f"{run.get('killed')} workers killed in {run.get('fits')} fits"),
                 ("runs", f"{run.get('runs')} runs, {run.get('done_before', 0)} done before"),
+                ("code", f"ended by the limit of 2 GB, exit code {run.get('code')}"),
                 ("addresses", ", ".join(run.get("addresses", ())) or "none"),
             )
             if key in run
         )
         value = f"{row['median']:.2g} {row['what']}"
+        more = "; ".join(text for text in (more, row.get("note", "")) if text)
         lines.append(f"| {name} | {value} | {row['bar']:g} | {more} | {'yes' if row['holds'] else '**no**'} |")
     return lines
 

@@ -75,8 +75,8 @@ def _words(error: BaseException) -> str | None:
     lost = (distributed.comm.CommClosedError, client.FutureCancelledError, client.ClosedClientError)
     if isinstance(error, (*lost, ConnectionError, TimeoutError)):
         return (
-            f"the connection to the Dask scheduler was lost ({type(error).__name__}: {_first_line(error)}). Nothing "
-            "was written. Check that the scheduler runs, and start again; a fit continues from its checkpoint."
+            f"the connection to the Dask scheduler was lost ({type(error).__name__}: {_first_line(error)}). Check that "
+            "it runs, and start again: `pyloca statistics`, and a fit with a checkpoint, go on where they were."
         )
     if isinstance(error, MemoryError):
         return "a worker ran out of memory. Give each worker more memory, or start fewer of them on a machine."

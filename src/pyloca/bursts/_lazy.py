@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from pyloca._workers import worker_errors
 from pyloca.errors import BurstError
 
 __all__ = ["DaskRows", "LazyRows", "ZarrRows", "along_rows", "as_lazy"]
@@ -124,10 +125,11 @@ class DaskRows(LazyRows):
     """Rows of a Dask array, computed when they are wanted."""
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
-        return np.asarray(self.array[start:stop].compute())
+        with worker_errors():
+            return np.asarray(self.array[start:stop].compute())
 
     def _take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        with warnings.catch_warnings():  # a sample that touches all chunks is what is wanted
+        with worker_errors(), warnings.catch_warnings():  # a sample that touches all chunks is what is wanted
             warnings.filterwarnings("ignore", message="Slicing is producing a large chunk")
             return np.asarray(self.array[rows].compute())
 

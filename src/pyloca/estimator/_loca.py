@@ -433,8 +433,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return transform_labelled(self, X, return_trust)
         bursts = holds_bursts(X)
         rows = means_like(self, X) if bursts else self._rows(X, named=named)
-        parts = [self._embedded(rows[i : i + SLAB], not bursts, return_trust) for i in range(0, len(rows) or 1, SLAB)]
-        embedded, trust = (np.concatenate(part) for part in zip(*parts, strict=True))
+        embedded, trust = np.empty((len(rows), self.n_components_)), np.empty(len(rows) if return_trust else 0)
+        for start in range(0, len(rows), SLAB):
+            part = slice(start, start + SLAB)
+            embedded[part], trust[part] = self._embedded(rows[part], not bursts, return_trust)
         return (embedded, trust) if return_trust else embedded
 
     def _embedded(
@@ -617,8 +619,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rows = check_array(X, **options)
         else:
             rows = validate_data(self, X, reset=False, **options)
-        bad = ~(np.abs(rows) <= LARGEST)  # nan is not
-        if bad.any():
+        slabs = (rows[start : start + SLAB] for start in range(0, len(rows), SLAB))
+        if not all((np.abs(slab) <= LARGEST).all() for slab in slabs):  # nan is not
+            bad = ~(np.abs(rows) <= LARGEST)
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))

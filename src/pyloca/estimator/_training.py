@@ -51,7 +51,7 @@ def train(
     seen, reduction = _reduced(model, problem, free_of_units=scale is not None)
     if reduction is not None:
         notes = (*notes, reduction.words())
-    if model.solver == "fast" and (place := told_place(len(statistics))):
+    if model.solver == "fast" and problem.device.type == "cpu" and (place := told_place(len(statistics))):
         LOGGER.info(place)
         notes = (*notes, place)
     file = None
