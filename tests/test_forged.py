@@ -12,12 +12,18 @@ import pytest
 from benchmarks.files.forge import forge
 
 from helpers import planar_bursts, short_fit, tiny_loca
-from pyloca import LOCA, TrustWarning, _sealed
+from pyloca import LOCA, TrustWarning, _sealed, predict
 from pyloca._sealed import file_kind, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError, PylocaError
+from pyloca.export import export
 from pyloca.matching import Fusion, Match, fuse, match
 
-KINDS = {"model": ("pyloca-model", (3,)), "match": ("pyloca-match", (1,)), "fusion": ("pyloca-fusion", (1,))}
+KINDS = {
+    "model": ("pyloca-model", (3,)),
+    "match": ("pyloca-match", (1,)),
+    "fusion": ("pyloca-fusion", (1,)),
+    "export": ("pyloca-predictor", (1,)),
+}
 BIG = {"network.skip.weight": 1e99, "in_shift": 1e99, "in_scale": 1e-99, "out_scale": 1e99}
 Y = planar_bursts(60, 20)[1][0]
 
@@ -36,7 +42,10 @@ def originals(tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         made = {"model": a, "match": match(a, b, pairs), "fusion": fuse({"a": a, "b": b}, {("a", "b"): pairs})}
-    return {name: made[name].save(folder / f"{name}.safetensors").read_bytes() for name in made}
+    export(a, folder / "export.safetensors", to="numpy")
+    for name, one in made.items():
+        one.save(folder / f"{name}.safetensors")
+    return {name: (folder / f"{name}.safetensors").read_bytes() for name in KINDS}
 
 
 def use(name, path):
@@ -45,6 +54,9 @@ def use(name, path):
         found = LOCA.load(path)
         Z, trust = found.transform(Y, return_trust=True)
         return [Z, trust, found.inverse_transform(found.embedding_), len(str(found.diagnostics_) + found._repr_html_())]
+    if name == "export":
+        found = predict.load(path)
+        return [*found.encode_with_jacobian(Y), found.decode(found.training), found.trust(Y), len(str(found))]
     found = (Match if name == "match" else Fusion).load(path)
     first, second = found.models
     there, back = found.predict(Y, first, second), found.predict(Y, second, first)
@@ -119,12 +131,14 @@ def test_what_does_not_match_is_named(originals, tmp_path, change, words):
         ("match", lambda h, a: h.update(names=["a", "a"]), "names is .*expected different texts"),
         ("match", lambda h, a: a.update(covariance=-a["covariance"]), "not a covariance"),
         ("fusion", lambda h, a: h["facts"].update(connected=["a", "x"]), "expected the models of the file"),
+        ("export", lambda h, a: a.update(validation_indices=np.empty((10**9, 0), int)), "ask for .* integers"),
+        ("export", lambda h, a: a.update({"encoder.out_scale": np.array(1e308)}), "not finite, or exceed"),
         ("fusion", lambda h, a: a.pop("shift.1"), "the array 'shift.1' is missing"),
         ("fusion", lambda h, a: a.update({"seams.ends": a["seams.ends"] + 5}), "expected instruments below 2"),
     ],
-    ids=range(7),
+    ids=range(9),
 )
-def test_matches_and_fusions(originals, tmp_path, name, change, words):
+def test_matches_fusions_and_exports(originals, tmp_path, name, change, words):
     path = changed(originals, tmp_path / "m.safetensors", change, name)
     with pytest.raises(ModelFileError, match=words):
         use(name, path)

@@ -70,7 +70,7 @@ def _main(arguments: tuple[str, ...], before: Callable[[], None]) -> int:
 
 @contextmanager
 def lab() -> Iterator[Path]:
-    """Make a folder with bursts, points, coordinates, two models, a match, a fusion, anchors and labels."""
+    """Make a folder with bursts, points, coordinates, two models, a match, a fusion, an export, anchors and labels."""
     random = np.random.RandomState(0)
     X = random.uniform(size=(N, 2))
     clouds = X[:, None] + 0.01 * random.standard_normal((N, M, 2))
@@ -88,6 +88,7 @@ def lab() -> Iterator[Path]:
         _must(folder, "bursts", "a.csv", "-o", "a.npz")
         _must(folder, "match", "a.safetensors", "b.safetensors", "--anchors", "pairs.csv", "-o", "match.safetensors")
         _must(folder, "fuse", "a.safetensors", "b.safetensors", "--anchors", "named.csv", "-o", "fusion.safetensors")
+        _must(folder, "export", "a.safetensors", "--to", "numpy", "-o", "small.safetensors")
         yield folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import struct
 import sys
 import time
@@ -20,10 +21,16 @@ from benchmarks.files.writing import WRITES, small_demo
 
 __all__ = ["ROWS"]
 
-KINDS = {"a": ("pyloca-model", (3,)), "match": ("pyloca-match", (1,)), "fusion": ("pyloca-fusion", (1,))}
+KINDS = {
+    "a": ("pyloca-model", (3,)),
+    "match": ("pyloca-match", (1,)),
+    "fusion": ("pyloca-fusion", (1,)),
+    "small": ("pyloca-predictor", (1,)),
+}
 FORGED, FLIPS, CUTS = 1000, 1000, 64
 SECONDS = 5.0  # of a processor, at most, for one file
-MEGABYTES = 700  # more than before, at most
+MEGABYTES = 700  # of memory in use, at most
+BYTES = 8 << 30  # of addresses
 
 
 def in_child(work: Callable[[], list[str]]) -> list[str]:
@@ -33,6 +40,7 @@ def in_child(work: Callable[[], list[str]]) -> list[str]:
     if child == 0:
         os.close(read)
         faults = []
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))  # a bomb must not take the machine with it
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -58,10 +66,13 @@ def _megabytes() -> float:
 
 
 def _use(name: str, path: Path) -> list[Any]:
-    from pyloca import LOCA
+    from pyloca import LOCA, predict
     from pyloca.matching import Fusion, Match
 
     Y = np.load(path.parent / "a.npy")[0]
+    if name == "small":
+        small = predict.load(path)
+        return [small.encode(Y), small.decode(small.training), small.trust(Y), *small.encode_with_jacobian(Y)]
     if name == "a":
         model = LOCA.load(path)
         return [*model.transform(Y, return_trust=True), model.decode(model.embedding_), len(str(model.diagnostics_))]
@@ -245,9 +256,9 @@ def sockets(folder: Path, _: int) -> tuple[int, list[str]]:
 
 
 ROWS = {
-    "model, match, fusion: forged, checksum right": forged,
-    "model, match, fusion: one bit flipped": flipped,
-    "model, match, fusion: cut at every 64th byte": cut,
+    "model, match, fusion, export: forged, checksum right": forged,
+    "model, match, fusion, export: one bit flipped": flipped,
+    "model, match, fusion, export: cut at every 64th byte": cut,
     "foreign files, devices, pipes, headers of 2^60, deep JSON": foreign,
     ".npy file cut or changed while it is read": cut_while_read,
     "no socket without workers, every command": sockets,

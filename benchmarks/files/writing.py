@@ -34,6 +34,9 @@ WRITES: dict[str, tuple[str, list[str]]] = {
     "report -o (match)": ("out.html", ["report", "match.safetensors", "-o", "{}"]),
     "match -o": ("out.safetensors", ["match", "a.safetensors", "b.safetensors", "--anchors", "pairs.csv", "-o", "{}"]),
     "fuse -o": ("out.safetensors", ["fuse", "a.safetensors", "b.safetensors", "--anchors", "named.csv", "-o", "{}"]),
+    "export -o (numpy)": ("out.safetensors", ["export", "a.safetensors", "--to", "numpy", "-o", "{}"]),
+    "export -o (onnx)": ("out.onnx", ["export", "a.safetensors", "-o", "{}"]),
+    "export -o (c)": ("out.h", ["export", "a.safetensors", "-o", "{}"]),
     "recalibrate -o": ("out.safetensors", ["recalibrate", "a.safetensors", "a.csv", "-o", "{}"]),
     "demo -o": ("", ["demo", "-o", "{}"]),
     "reproduce -o": ("", ["reproduce", "mushroom", "--quick", "-o", "{}"]),
@@ -58,6 +61,8 @@ SAME = [
     ["match", "a.safetensors", "b.safetensors", "--readings", "a.csv", "m.safetensors", "-o", "m.safetensors"],
     ["fuse", "a.safetensors", "b.safetensors", "--anchors", "named.csv", "-o", "b.safetensors"],
     ["recalibrate", "a.safetensors", "a.csv", "-o", "a.safetensors"],
+    ["export", "a.safetensors", "-o", "a.safetensors"],
+    ["export", "a.safetensors", "--data", "m.safetensors", "-o", "m.safetensors"],
 ]
 Spoil = Callable[[], AbstractContextManager[None]]
 OLD = b"what was there before"

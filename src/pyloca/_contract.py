@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyloca._arguments import LARGEST, is_finite, is_integer, is_positive
 from pyloca.errors import ModelFileError
 
-__all__ = ["Promise", "check_arrays", "check_entry", "check_model"]
+__all__ = ["Promise", "check_arrays", "check_entry", "check_model", "check_network"]
 
 Arrays = Mapping[str, NDArray[Any]]
 KINDS = {"f": "floats", "i": "integers", "u": "bytes", "b": "truth values"}
@@ -153,8 +153,9 @@ def check_model(header: Mapping[str, Any], arrays: Arrays) -> None:
     if not lengths["N"]:
         raise ModelFileError("the array 'embedding' is empty")
     for name in ("feature_scale", "spike_scale", "noise.unit"):
-        if name in arrays and not (arrays[name] > 0).all():  # nan is not
-            raise ModelFileError(f"the array {name!r} has values that are not > 0")
+        sizes = arrays.get(name, np.ones(1))
+        if not ((sizes > 0) & ((sizes <= LARGEST) | np.isinf(sizes))).all():  # nan is not; infinity leaves one out
+            raise ModelFileError(f"the array {name!r} has values that are not > 0, or exceed {LARGEST:g}")
     if "noise.levels" in arrays:
         full = arrays["noise.levels"].ndim == 3
         shape: tuple[int | str, ...] = (lengths.get("places", 1), "D", "D") if full else (lengths.get("places", 1), "D")
@@ -170,8 +171,8 @@ def check_model(header: Mapping[str, Any], arrays: Arrays) -> None:
         given = header.get(name)
         fits = given is None or (len(given) == dim and all(isinstance(text, str) for text in given))
         check_entry(fits, name, given, f"{dim} texts, one per feature")
-    _check_network("encoder", header["networks"]["encoder"], arrays, dim, d)
-    _check_network("decoder", header["networks"]["decoder"], arrays, d, dim)
+    check_network("encoder", header["networks"]["encoder"], arrays, dim, d)
+    check_network("decoder", header["networks"]["decoder"], arrays, d, dim)
 
 
 def _check_diagnostics(facts: Mapping[str, Any]) -> None:
@@ -204,7 +205,7 @@ def _strays(header: Mapping[str, Any]) -> list[Any]:
     return list(header["diagnostics"].get("strays", ()))
 
 
-def _check_network(name: str, facts: Mapping[str, Any], arrays: Arrays, n_in: int, n_out: int) -> None:
+def check_network(name: str, facts: Mapping[str, Any], arrays: Arrays, n_in: int, n_out: int) -> None:
     """Check that a network of these sizes has just these weights, and that they are finite."""
     prefix = f"{name}."
     weights = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca._contract import check_model
+from pyloca._arguments import LARGEST
+from pyloca._contract import Promise, check_arrays, check_model, check_network
 from pyloca._sealed import MODEL, MODEL_VERSIONS, describing, file_kind, read_bytes, unseal
 from pyloca.errors import ModelFileError
 from pyloca.predict._network import Network, network_from_arrays
@@ -90,7 +91,17 @@ def _predictor(header: dict[str, Any], arrays: Arrays) -> Predictor:
     """Check that sizes agree and numbers are finite."""
     fitted = header["fitted"]
     dim, d, k = (int(fitted[name]) for name in ("n_features_in_", "n_components_", "intrinsic_dim_"))
-    # first, as they refuse a size that the weights do not have
+    promises = {
+        "embedding": Promise(("N", "d")),
+        "validation_indices": Promise(("held out",), "i"),
+        "trust_scores": Promise(("scores",), finite=False),
+        "feature_scale": Promise(("D",), finite=False, needed=False),
+        "feature_shift": Promise(("D",), needed=False),
+    }
+    check_arrays(arrays, promises, {"d": d, "D": dim})
+    for name, n_in, n_out in (("encoder", dim, d), ("decoder", d, dim)):
+        check_network(name, header["networks"][name], arrays, n_in, n_out)
+    # before anything is made of D, as they refuse a size that the weights do not have
     encoder, decoder = _network("encoder", header, arrays, dim, d), _network("decoder", header, arrays, d, dim)
     scale = arrays.get("feature_scale", np.ones(dim))
     shift = arrays.get("feature_shift", np.zeros(dim))
@@ -98,7 +109,7 @@ def _predictor(header: dict[str, Any], arrays: Arrays) -> Predictor:
     for what, found in (("feature_scale", scale), ("feature_shift", shift), ("names", names), ("units", units)):
         if found is not None and len(found) != dim:
             raise ValueError(f"{what}: {len(found)} for {dim} features")
-    if not np.all(scale > 0) or not np.isfinite(shift).all():
+    if not np.all((scale > 0) & ((scale <= LARGEST) | np.isinf(scale))) or not np.isfinite(shift).all():
         raise ValueError("the feature scale is not positive, or a shift is not finite")
     strays = [int(stray["burst"]) for stray in header["diagnostics"].get("strays", ())]
     training = np.delete(arrays["embedding"], [*arrays["validation_indices"].tolist(), *strays], axis=0)
