@@ -4,7 +4,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help house venv demo reproduce test test-fast lint docs bench clean
+.PHONY: help house venv demo reproduce test test-fast lint docs site release bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -43,9 +43,27 @@ lint: $(STAMP)  ## check style, format and types
 docs: $(STAMP)  ## write the generated parts of the documentation
 	.venv/bin/python benchmarks/make_docs.py
 
+# What the site needs beyond the tests (Sphinx, and the simulators of the gallery) is installed once, beside it.
+.venv/.site: $(STAMP)
+	@echo "installing Sphinx and the packages of the gallery into .venv ..."
+	@$(PIP) install -qq -c constraints.txt -e '.[site]'
+	@touch $@
+
+# One thread: on a busy machine several wait for each other. Examples that have not changed are not run again.
+site: .venv/.site  ## build the site with its gallery into site/, and check every link
+	OMP_NUM_THREADS=1 MPLBACKEND=Agg .venv/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs site
+	.venv/bin/python tools/links.py site
+
+release: $(STAMP)  ## build sdist and wheel into dist/ and check what a package index would show
+	@$(PIP) install -qq -c constraints.txt -e '.[release]'
+	rm -rf dist
+	.venv/bin/python -m build
+	.venv/bin/python -m twine check --strict dist/*
+
 bench: $(STAMP)  ## run all benchmarks
 	.venv/bin/python -m benchmarks all
 
 clean:  ## remove .venv, caches and everything that was generated
 	rm -rf .venv .pytest_cache .hypothesis .coverage .mypy_cache .ruff_cache build dist demo reproduce
+	rm -rf site docs/api docs/_generated docs/gallery docs/gallery_table.md docs/sg_execution_times.rst
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

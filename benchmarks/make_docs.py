@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md and docs (results, trust, durable); --check fails when they are stale."""
+"""Write the generated parts of README.md and of pages in docs; --check fails when they are stale."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import statistics
 import sys
 from pathlib import Path
 from typing import Any
+
+from scale_page import part as scale_part
 
 from pyloca.thresholds import TABLE, Definition, Threshold
 
@@ -331,6 +333,40 @@ def sizes_table() -> str:
     return rows_table("sizes", "Sizes", words, every_seed=True)
 
 
+def export_tables() -> str:
+    """Exports against PyTorch, and what serving costs."""
+    rows = load("export")["rows"]
+    ran = {name: row for name, row in rows.items() if "widest layer" in row["runs"][0]}
+    lines = [
+        "`python -m benchmarks export`, worst of seeds "
+        + f"{', '.join(map(str, next(iter(ran.values()))['seed_list']))}. Differences from PyTorch, of coordinates and "
+        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians are told apart: the worst "
+        "of NumPy, gcc and clang, beside the error that PyTorch's own Jacobian has against one in extended precision. "
+        "Where the encoder is nearly singular, as in a few places of `frame`, both are above the bar.",
+        "",
+        "| data | ONNX | NumPy | C, gcc | C, clang | Jacobians | PyTorch's own error "
+        "| float32: ONNX | NumPy | C | trust in C | header, kB |",
+        "|---" * 12 + "|",
+    ]
+    exact = ("onnx", "numpy", "gcc", "clang")
+    keys = [*(f"{name}, float64" for name in exact), "jacobian", "jacobian of torch itself"]
+    keys += [*(f"{name}, float32" for name in exact[:3]), "gcc, float32, trust"]
+    for name, row in ran.items():
+        assert all(run[f"{kind}, float64, trust"] == 0 for run in row["runs"] for kind in exact), name
+        cells = [number(max(run[key] for run in row["runs"])) for key in keys]
+        size = max(run["header, kB, float64"] for run in row["runs"])
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {size:.0f} |")
+    lines += [
+        "",
+        "| serving (one point of `wifi`: `pyloca.predict`, or C in float64) | measured | bar |",
+        "|---|---|---|",
+    ]
+    for name, row in rows.items():
+        if name not in ran:
+            lines.append(f"| {name} | {row['worst']:.3g} {row['what']} | {row['bar']:g} |")
+    return "\n".join(lines)
+
+
 def machines_table() -> str:
     """What `faults_of_machines` counted; figures of `bits`, which are no failures, have rows of their own."""
     if not exists("faults_of_machines"):
@@ -360,6 +396,25 @@ def machines_table() -> str:
             error = number(statistics.median(errors)) if errors else ""
             lines.append(f"| {name} | {number(row['median'])} | {number(row['worst'])} | {error} |")
     return "\n".join(lines)
+
+
+def files_table() -> str:
+    if not exists("faults_of_files"):
+        return ""
+    rows = load("faults_of_files")["rows"]
+    lines = [f"| {name} | {row['tried']} | {row['tried'] - len(row['faults'])} |" for name, row in rows.items()]
+    return "\n".join(
+        [
+            "## Faults of files",
+            "",
+            "Own errors that name the file, earlier files intact, nothing half-written; a file that is read gives an",
+            "own error in bounded time and memory, or finite numbers (`python -m benchmarks faults_of_files`).",
+            "",
+            "| what | tried | as it should be |",
+            "|---|---|---|",
+            *lines,
+        ]
+    )
 
 
 def trust_tables() -> str:
@@ -509,6 +564,8 @@ every seed, and no fold.
 
 {sizes_table()}
 
+{files_table()}
+
 ## Speed
 
 {speed_table()}
@@ -539,18 +596,23 @@ def with_part(page: Path, part: str) -> str:
     return f"{head}{START}\n\n{part}\n\n{END}{tail}"
 
 
+# Pages with a generated part, and what writes it.
+PARTS = {
+    "README.md": accuracy_table,
+    "docs/trust.md": thresholds_tables,
+    "docs/export.md": export_tables,
+    "docs/durable.md": machines_table,
+    "docs/large.md": lambda: scale_part(load("scale")),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
     stale = 0
-    trust, top, durable = ROOT / "docs" / "trust.md", ROOT / "README.md", ROOT / "docs" / "durable.md"
-    pages = {
-        ROOT / "docs" / "results.md": results_page(),
-        trust: with_part(trust, thresholds_tables()),
-        top: with_part(top, accuracy_table()),
-        durable: with_part(durable, machines_table()),
-    }
+    pages = {ROOT / "docs" / "results.md": results_page()}
+    pages |= {ROOT / name: with_part(ROOT / name, part()) for name, part in PARTS.items()}
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

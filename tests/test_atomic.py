@@ -118,6 +118,30 @@ def test_writers_of_one_file_do_not_mix(target):
 
 
 @pytest.mark.skipif(not _atomic.NAMELESS, reason="only Linux has files without a name")
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    """Killed between link and rename, the only moment at which there are two names."""
+    import fcntl
+
+    code = """
+        import os, signal, sys
+        from pathlib import Path
+        from pyloca import _atomic
+        _atomic.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        _atomic.write_atomically(Path(sys.argv[1]), b"new")
+    """
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(target)], timeout=HANG, check=False)
+    (left,) = (path for path in tmp_path.iterdir() if path != target)
+    with open(left, "rb") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        write_atomically(target, b"another")
+        assert left.exists()
+    write_atomically(target, b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.bin", b"new")]
+
+
+@pytest.mark.skipif(not _atomic.NAMELESS, reason="only Linux has files without a name")
 def test_a_killed_writer_leaves_nothing(tmp_path):
     """Killed at the last moment before the file gets a name."""
     code = """

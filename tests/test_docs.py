@@ -39,6 +39,20 @@ def test_links_of_the_pages_resolve():
 
 
 @pytest.mark.slow
+def test_the_examples_of_the_large_page_work(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "large.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        threads = block.replace("Client(", "Client(processes=False, ")  # a process would import the tests
+        exec(compile(threads, "large.md", "exec"), {"__name__": "__main__"})
+    printed = re.findall(r"print\(.*?\)+ +# (.*)", "".join(blocks))
+    assert len(printed) == 2
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == printed
+
+
+@pytest.mark.slow
 def test_the_examples_of_the_bursts_page_work(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "bursts.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)

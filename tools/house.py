@@ -17,8 +17,21 @@ SOURCE = Path(__file__).parent.parent / "src" / "pyloca"
 
 # Modules of one floor do not know each other. "pyloca" is the package's own __init__, which only points at names.
 FLOORS: list[set[str]] = [
-    {"errors", "_arguments", "_atomic", "_filters", "_html", "_signals", "_threads", "_version", "thresholds"},
-    {"_contract", "_sealed", "metrics"},
+    {
+        "errors",
+        "_arguments",
+        "_atomic",
+        "_filters",
+        "_html",
+        "_memory",
+        "_optional",
+        "_signals",
+        "_threads",
+        "_version",
+        "thresholds",
+    },
+    {"_contract", "_points", "_sealed", "_workers", "metrics"},
+    {"predict"},
     {"plots"},
     {"bursts"},
     {"geometry", "datasets"},
@@ -29,7 +42,7 @@ FLOORS: list[set[str]] = [
     {"findings"},
     {"modelfile"},
     {"estimator"},
-    {"selection", "diagnostics", "inspection", "matching", "baselines"},
+    {"selection", "diagnostics", "inspection", "matching", "baselines", "export"},
     {"report"},
     {"pyloca"},
     {"paper"},
@@ -38,7 +51,21 @@ FLOORS: list[set[str]] = [
 ]
 LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 # Private to pyloca, not to one of its packages.
-SHARED = {"_arguments", "_atomic", "_contract", "_filters", "_html", "_sealed", "_signals", "_threads", "_version"}
+SHARED = {
+    "_arguments",
+    "_atomic",
+    "_contract",
+    "_filters",
+    "_html",
+    "_memory",
+    "_optional",
+    "_points",
+    "_sealed",
+    "_signals",
+    "_threads",
+    "_version",
+    "_workers",
+}
 
 
 class Import(NamedTuple):

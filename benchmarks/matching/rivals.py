@@ -27,19 +27,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from benchmarks.matching.anchored import PAIR, TESTED, _spread, quietly, rms
 from benchmarks.matching.instruments import fitted, readings
 from benchmarks.rows import Row
-from pyloca.metrics import calibrate
+from pyloca.metrics import calibrate, foscttm
 
 __all__ = ["ROWS"]
 
 Array = NDArray[np.float64]
 Answer = tuple[Array, Array, Array]  # predicted readings of B; A and B in the joint space
-
-
-def foscttm(one: Array, other: Array) -> float:
-    """Mean over both directions of the fraction of samples that are closer than the true match."""
-    apart = cdist(one, other)
-    own = np.diag(apart)
-    return float(((apart < own[:, None]).mean() + (apart < own).mean()) / 2)
 
 
 def _ridge(A: Array, B: Array, new: Array, truth: Array, seen: Array, _: int) -> Answer:

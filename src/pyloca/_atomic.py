@@ -6,12 +6,14 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["write_atomically"]
 
 NAMELESS = getattr(os, "O_TMPFILE", 0)  # Linux: a file without a name, which vanishes with the process
+PREFIX, LINKED, NAMED = ".pyloca-", ".linked", ".tmp"  # names that last for a moment
 
 
 def write_atomically(path: Path, content: bytes) -> Path:
@@ -60,35 +62,69 @@ def _permissions(target: Path) -> int | None:
 
 
 def _write(target: Path, content: bytes, mode: int | None) -> None:
-    temporary = target.with_name(f".pyloca-{secrets.token_hex(8)}.tmp")
-    folder = None
+    token = secrets.token_hex(8)
+    private = 0o600 if mode is not None else 0o666  # of which the kernel takes the umask
+    with _directory(target.parent) as folder:
+        handle = None if folder is None else _nameless(target.parent, private)
+        temporary = target.with_name(f"{PREFIX}{token}{NAMED if handle is None else LINKED}")
+        try:
+            if handle is None:
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+                handle = os.open(temporary, flags, private)
+            with open(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                if mode is not None and hasattr(os, "fchmod"):
+                    os.fchmod(handle, mode)
+                os.fsync(handle)
+                if temporary.suffix == LINKED:
+                    os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=folder, follow_symlinks=True)
+                    os.replace(temporary, target)  # while the lock is held
+            if temporary.suffix == NAMED:
+                os.replace(temporary, target)
+            if folder is not None:
+                os.fsync(folder)  # else the rename may be lost with the power
+        except BaseException:  # a signal may come at any moment, also after the rename
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _directory(path: Path) -> Iterator[int | None]:
+    """Open a directory, where it can be flushed and can hold files without a name; else None."""
+    if not NAMELESS or not os.path.isdir("/proc/self/fd"):
+        yield None
+        return
+    handle = os.open(path, os.O_RDONLY)
     try:
-        folder = os.open(target.parent, os.O_RDONLY) if NAMELESS else None
-        handle, nameless = _open(temporary, private=mode is not None)
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(handle, mode)
-            os.fsync(handle)
-            if nameless:
-                os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=folder, follow_symlinks=True)
-        os.replace(temporary, target)
-        if folder is not None:
-            os.fsync(folder)  # else the rename may be lost with the power
-    except BaseException:  # a signal may come at any moment, also after the rename
-        temporary.unlink(missing_ok=True)
-        raise
+        yield handle
     finally:
-        if folder is not None:
-            os.close(folder)
+        os.close(handle)
 
 
-def _open(temporary: Path, *, private: bool) -> tuple[int, bool]:
-    """Open a file without a name, or `temporary` where the system has none; the kernel applies the umask."""
-    mode = 0o600 if private else 0o666
-    if NAMELESS and os.path.isdir("/proc/self/fd"):
-        with suppress(OSError):  # not on every file system
-            return os.open(temporary.parent, NAMELESS | os.O_WRONLY, mode), True
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    return os.open(temporary, flags, mode), False
+def _nameless(folder: Path, mode: int) -> int | None:
+    """Open and lock a file without a name; None where the file system has none."""
+    import fcntl
+
+    try:
+        handle = os.open(folder, NAMELESS | os.O_WRONLY, mode)
+    except OSError:
+        return None
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _remove_abandoned(folder)
+    return handle
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what a writer left that was killed between link and rename: such files are locked as long as it lives."""
+    import fcntl
+
+    for path in folder.glob(f"{PREFIX}*{LINKED}"):
+        with suppress(OSError):  # it is in use, or somebody else's
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)

@@ -18,9 +18,22 @@ from numpy.typing import NDArray
 
 from pyloca.errors import ModelFileError
 
-__all__ = ["describing", "digest", "file_kind", "plain", "read_bytes", "seal", "unseal"]
+__all__ = [
+    "MODEL",
+    "MODEL_VERSIONS",
+    "describing",
+    "digest",
+    "file_kind",
+    "plain",
+    "read_bytes",
+    "seal",
+    "unseal",
+]
 
 Arrays = dict[str, NDArray[Any]]
+
+MODEL = "pyloca-model"  # the kind of a model file
+MODEL_VERSIONS = (3, 2)  # the present one, and earlier ones that are read: 2 has no names, ids, units and feature scale
 
 MAX_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 MAX_LISTS = 2_000_000  # in a header: 130 MB; a model has a few thousand

@@ -5,7 +5,15 @@ Bad data raises `BurstError`; bad parameters raise plain `ValueError` or `TypeEr
 
 from __future__ import annotations
 
-__all__ = ["BurstError", "ConvergenceError", "MatchError", "ModelFileError", "PylocaError", "TrustWarning"]
+__all__ = [
+    "BurstError",
+    "ConvergenceError",
+    "MatchError",
+    "ModelFileError",
+    "PylocaError",
+    "TrustWarning",
+    "WorkerError",
+]
 
 
 LONGEST = 4000  # characters of a message; a table may have a hundred thousand columns
@@ -35,6 +43,10 @@ class MatchError(PylocaError, ValueError):
 
 class ModelFileError(PylocaError, ValueError):
     """The file cannot be loaded: not a pyloca model, a newer format, altered content, or other networks."""
+
+
+class WorkerError(PylocaError, RuntimeError):
+    """Dask workers, or their scheduler, were lost; the message says what to do."""
 
 
 class TrustWarning(UserWarning):

@@ -22,7 +22,7 @@ from torch import nn
 
 from pyloca._atomic import write_atomically
 from pyloca._contract import check_model
-from pyloca._sealed import describing, plain, read_bytes, seal, unseal
+from pyloca._sealed import MODEL, MODEL_VERSIONS, describing, plain, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 from pyloca.findings import Diagnostics, Rescaling, TrustScale
 from pyloca.geometry import Noise, SpikeRule
@@ -30,8 +30,6 @@ from pyloca.networks import MLP, Standardized, WithSkip, in_units
 
 __all__ = ["load_model", "model_from_bytes", "model_to_bytes", "save_model"]
 
-FORMAT, VERSION = "pyloca-model", 3
-EARLIER = (2,)  # versions that are also read: 2 has no names, ids, units and feature scale
 # Parameters that are not stored; a loaded model has the defaults.
 NOT_STORED = ("encoder", "decoder", "callbacks", "random_state", "device", "verbose")
 FITTED = ("burst_std_", "intrinsic_dim_", "n_components_", "n_features_in_", "n_iter_", "converged_", "history_")
@@ -126,8 +124,8 @@ def model_to_bytes(model: Any) -> bytes:
             parameters[name] = np.asarray(parameters[name], dtype=np.float64).tolist()
     names = getattr(model, "feature_names_in_", None)
     header = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": MODEL,
+        "version": MODEL_VERSIONS[0],
         "parameters": parameters,
         "networks": networks,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -141,7 +139,7 @@ def model_to_bytes(model: Any) -> bytes:
         "trust_scale": {"round_trip": model.trust_scale_.round_trip, "gap": model.trust_scale_.gap},
         "libraries": {name: version(name) for name in ("pyloca", "torch", "numpy", "scikit-learn")},
     }
-    return seal(FORMAT, header, arrays)
+    return seal(MODEL, header, arrays)
 
 
 def load_model(
@@ -221,7 +219,7 @@ def model_from_bytes(
     ...
     pyloca.errors.ModelFileError: memory: not a pyloca model file (not a safetensors file, or truncated).
     """
-    header, arrays = unseal(content, FORMAT, (VERSION, *EARLIER), path)
+    header, arrays = unseal(content, MODEL, MODEL_VERSIONS, path)
     with describing("a model", path):
         check_model(header, arrays)
         made = kind(**header["parameters"], encoder=encoder, decoder=decoder)

@@ -506,6 +506,7 @@ WIDE = _define("WIDE", 10.0, "spacings that a gap must have as its radius to be 
 CALIBRATION = _define("CALIBRATION", 2000, "points of held-out bursts that define what is usual for a new point")
 TILTED_PLANE = _define("TILTED_PLANE", 0.01, "squared tilt by noise beyond which a plane is that of neighbouring means")
 TILTED = _define("TILTED", 0.05, "squared angle by which noise tilts tangents, beyond which they are not compared")
+COARSE_TRUST = _define("COARSE_TRUST", 0.05, "error of trust in single precision, beyond which an export warns")
 UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a burst as unlike the others")
 
 __all__ = [*sorted(["TABLE", *(row.name for row in TABLE)]), "Definition", "Threshold", "recording"]

@@ -230,7 +230,7 @@ def test_cells_in_quotes_and_other_scripts(tmp_path):
 
 
 def test_unknown_suffixes_and_missing_files(tmp_path):
-    with pytest.raises(BurstError, match=r"read from \.npy, \.npz, \.csv, \.parquet, \.h5, \.hdf5 files"):
+    with pytest.raises(BurstError, match=r"read from \.npy, \.npz, \.csv, \.parquet, \.h5, \.hdf5, \.zarr files"):
         open_bursts(tmp_path / "b.mat")
     with pytest.raises(BurstError, match="there is no such file"):
         open_bursts(tmp_path / "b.npy")

@@ -2,14 +2,33 @@
 
 import io
 import logging
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyloca.bursts import Bursts, count_missing, drop_missing, from_table, open_bursts, read_csv, read_table
+from helpers import planar_bursts
+from pyloca import LOCA, TrustWarning
+from pyloca.baselines import DiffusionMaps
+from pyloca.bursts import (
+    Bursts,
+    count_missing,
+    drop_missing,
+    from_function,
+    from_image,
+    from_neighbors,
+    from_positions,
+    from_spots,
+    from_table,
+    from_time_series,
+    open_bursts,
+    read_csv,
+    read_table,
+)
 from pyloca.errors import BurstError
 from pyloca.geometry import BurstStatistics
+from pyloca.metrics import calibrate, stress
 
 
 def with_gaps():
@@ -189,3 +208,46 @@ def test_statistics_count_all_bursts_at_once(k):
     message = r"3 cells .*feature 0: 1 cell in burst 4; feature 1: 2 cells in bursts 2001, 2003\).*drop_missing"
     with pytest.raises(BurstError, match=message):
         BurstStatistics.from_bursts(Bursts(data), k)
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------
+
+MASKED = np.ma.masked_array(np.random.RandomState(0).uniform(size=(40, 3)), np.arange(120).reshape(40, 3) == 7)
+CLOUDS = planar_bursts(40, 12)[1]
+EYES = np.tile(np.eye(3), (40, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Bursts(np.ma.masked_array(CLOUDS, CLOUDS > 1)),
+        lambda: Bursts([MASKED[:20], MASKED[20:]]),
+        lambda: Bursts.from_ragged(MASKED, [0, 20, 40]),
+        lambda: Bursts.from_ragged(MASKED.data, np.ma.masked_array([0, 20, 40], [0, 1, 0])),
+        lambda: Bursts(CLOUDS, perturbations=np.ma.masked_array(CLOUDS, CLOUDS > 1)),
+        lambda: Bursts(CLOUDS, noise=MASKED),
+        lambda: Bursts(CLOUDS, effective_counts=np.ma.masked_array(np.full(40, 9.0), np.arange(40) == 3)),
+        lambda: Bursts(CLOUDS).scaled(np.ma.masked_array([1.0, 2, 3], [0, 1, 0])),
+        lambda: from_function(lambda x: x, MASKED, 0.1, 5),
+        lambda: from_function(lambda x: np.ma.masked_array(x, x > 0.5), MASKED.data, 0.1, 5),
+        lambda: from_neighbors(MASKED, 5),
+        lambda: from_positions(MASKED, MASKED.data, 0.1),
+        lambda: from_time_series(MASKED, 10),
+        lambda: from_image(MASKED, 0.5),
+        lambda: from_spots([np.ma.masked_array(np.ones((20, 20)), np.eye(20))]),
+        lambda: BurstStatistics.from_covariances(MASKED, EYES),
+        lambda: BurstStatistics.from_covariances(MASKED.data, np.ma.masked_array(EYES, False)),
+        lambda: BurstStatistics.from_jacobians(MASKED, EYES[..., :2]),
+        lambda: stress(MASKED, MASKED.data),
+        lambda: calibrate(MASKED.data, MASKED),
+        lambda: DiffusionMaps(2).fit(MASKED),
+        lambda: DiffusionMaps(2, random_state=0).fit(MASKED.data).transform(MASKED),
+        lambda: LOCA(measurement_noise=np.ma.masked_array([0.1, 0.1, 0.1], [0, 1, 0])).fit(CLOUDS),
+    ],
+    ids=range(23),
+)
+def test_a_mask_is_never_dropped(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        with pytest.raises(ValueError, match="is a masked array, whose mask would be lost"):
+            call()

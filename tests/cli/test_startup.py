@@ -34,6 +34,7 @@ finally:
         ("transform --help", 0),
         ("report --help", 0),
         ("reproduce --help", 0),
+        ("export --help", 0),
         ("fit data.csv --print-config", 0),
         ("", 2),
         ("fti", 2),
@@ -44,6 +45,7 @@ finally:
         ("fit data.csv -d two --json", 2),
         ("transform model.safetensors", 2),
         ("reproduce mushrom", 2),
+        ("export model.safetensors -o model.txt", 2),
         ("reproduce --seeds x", 2),
     ],
 )

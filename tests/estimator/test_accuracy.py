@@ -18,7 +18,7 @@ from helpers import (
 from pyloca import LOCA, Bursts, datasets
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
-from pyloca.solvers import _descent, _fast
+from pyloca.solvers import _descent, _fast, _shards
 
 # These fits end when the encoder is trained: the decoder has tests of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:training was ended by max_iter")
@@ -118,7 +118,7 @@ def naive_whitening(theta, sizes, statistics, burst_std, encoder, decay, anchors
 @pytest.mark.parametrize(("k", "dim", "d"), [(2, 3, 2), (1, 2, 2), (2, 3, 3)])
 def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, chunk):
     """Captured from a running fit of ragged bursts; central differences of the twin in float64."""
-    monkeypatch.setattr(_descent, "CHUNK", chunk)
+    monkeypatch.setattr(_shards, "CHUNK", chunk)
     captured = []
     init = _descent.Evaluation.__init__
 

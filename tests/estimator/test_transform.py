@@ -100,11 +100,11 @@ def test_points_that_are_not_numbers(dtype):
         model.encode(np.ones((4, 3), dtype=int).astype(dtype))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("method", ["transform", "inverse_transform"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, -1e120])
+@pytest.mark.parametrize("method", ["transform", "inverse_transform", "encode", "encode_with_jacobian", "decode"])
 def test_points_that_are_not_finite(method, value):
     model, _ = fitted()
-    points = np.zeros((4, 3 if method == "transform" else 2))
+    points = np.zeros((4, 2 if method in ("decode", "inverse_transform") else 3))
     points[2, 1] = value
     with pytest.raises(ValueError, match=r"contains NaN, infinity.*[:;] remove or repair these (points|rows)"):
         getattr(model, method)(points)

@@ -36,7 +36,7 @@ Measurement = Callable[[Array], ArrayLike]
 # -- bursts -----------------------------------------------------------------------------------------------------
 
 
-def check_array(array: Stored) -> Stored:
+def check_array(array: Any) -> Any:
     """Refuse what is not (N, M, D) numbers."""
     check_dtype(array, "bursts")
     if array.ndim != 3:
@@ -51,7 +51,7 @@ def check_array(array: Stored) -> Stored:
     return array
 
 
-def check_dtype(array: Stored, name: str) -> Stored:
+def check_dtype(array: Any, name: str) -> Any:
     """Refuse what is not real numbers; booleans and complex numbers are mistakes more often than measurements."""
     if array.dtype.kind not in "fiu":
         raise BurstError(

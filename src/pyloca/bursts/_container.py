@@ -21,6 +21,7 @@ from pyloca.bursts._arrays import (
 )
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
+from pyloca.bursts._lazy import LazyRows, as_lazy
 from pyloca.bursts._noise import check_noise, divide_noise
 from pyloca.bursts._on_disk import on_disk
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
@@ -39,7 +40,8 @@ class Bursts:
     Parameters
     ----------
     data : array of shape (N, M, D), a sequence of N arrays of shape (M_i, D), or Bursts
-        Real numbers. A memory-mapped array stays in its file and is read in chunks, so the data may exceed memory.
+        Real numbers. A memory-mapped array stays in its file, and so does an array of Zarr or Dask; they are read in
+        chunks, so the data may exceed memory.
     ids : sequence of N labels, optional
         Ids of the bursts: unique integers or text; anything else becomes text. None numbers them from 0.
     feature_names : sequence of D str, optional
@@ -99,7 +101,7 @@ class Bursts:
     (['b', 'c'], "burst 'e'", 'p (Pa)')
     """
 
-    _points: Any  # an array or `FileArray` (N', M, D), or (n, D) with offsets
+    _points: Any  # an array, `FileArray` or `LazyRows` (N', M, D), or (n, D) with offsets
     _offsets: NDArray[np.int64] | None
     _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
     _ids: NDArray[Any]  # (N,)
@@ -143,7 +145,7 @@ class Bursts:
                     array = np.stack(parts) if parts else np.empty((0, 0, 0))
                     self._init(check_array(array), None, labels, ids is not None)
             else:
-                stored = check_array(on_disk(data))
+                stored = check_array(as_lazy(data) or on_disk(data))
                 labels = np.arange(len(stored)) if ids is None else check_ids(ids, len(stored))
                 self._init(stored, None, labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
@@ -227,16 +229,16 @@ class Bursts:
         """
         refuse_masked("points", points, BurstError)
         refuse_masked("offsets", offsets, BurstError)
-        points = check_dtype(np.asarray(points), "points")
-        if points.ndim != 2 or points.shape[1] == 0:
-            raise BurstError(f"points has shape {points.shape}; expected (n, D) with offsets of length N + 1.")
+        found: Any = check_dtype(as_lazy(points, "points") or np.asarray(points), "points")
+        if found.ndim != 2 or found.shape[1] == 0:
+            raise BurstError(f"points has shape {found.shape}; expected (n, D) with offsets of length N + 1.")
         offsets = np.asarray(offsets)
         if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
             raise BurstError(f"offsets must be N + 1 integers; got shape {offsets.shape}, dtype {offsets.dtype}.")
         offsets = offsets.astype(np.int64)
-        if offsets[0] != 0 or offsets[-1] != len(points):
+        if offsets[0] != 0 or offsets[-1] != len(found):
             raise BurstError(
-                f"offsets must run from 0 to the number of points, {len(points)}; "
+                f"offsets must run from 0 to the number of points, {len(found)}; "
                 f"they run from {offsets[0]} to {offsets[-1]}."
             )
         n = len(offsets) - 1
@@ -248,7 +250,7 @@ class Bursts:
                 f"{offsets[short[0] + 1]}). Remove empty bursts and keep the offsets in increasing order."
             )
         out = cls.__new__(cls)
-        out._init(points, offsets, labels, ids is not None)
+        out._init(found, offsets, labels, ids is not None)
         out._describe(feature_names, units, burst_std, noise, provenance)
         out._perturb(perturbations)
         if effective_counts is not None:
@@ -422,6 +424,8 @@ class Bursts:
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the chosen bursts: a part that is sent to another process does not take the whole memory with it."""
+        if isinstance(self._points, LazyRows):
+            return dict(self._window().__dict__)
         points, offsets = self._raw()
         own: dict[str, Any] = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(self))}
         if self._perturbations is not None:
@@ -454,7 +458,9 @@ class Bursts:
         return Bursts.concatenate([self, other])
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
-        return (self[i] for i in range(len(self)))
+        for positions in self._parts(CHUNK):
+            part = self[positions].loaded()
+            yield from (part[i] for i in range(len(part)))
 
     def split(self, fraction: float, seed: int | np.random.RandomState | None = None) -> tuple[Bursts, Bursts]:
         """Split into training and held-out bursts, keeping their order.
@@ -523,10 +529,6 @@ class Bursts:
         -------
         Bursts
 
-        Returns
-        -------
-        Bursts
-
         Raises
         ------
         BurstError
@@ -576,6 +578,10 @@ class Bursts:
             Positions of the bursts in this object.
         block : (b, M, D) array of float64
         """
+        if isinstance(self._points, LazyRows):  # one pass over the store, whatever the lengths
+            for part in self._parts(max_numbers):
+                yield from ((part[rows], block) for rows, block in self[part].loaded().blocks(max_numbers))
+            return
         counts = self.counts
         if len(counts) == 0:
             return
@@ -587,6 +593,60 @@ class Bursts:
                 positions = group[start : start + size]
                 yield positions, self._divided(np.asarray(self._stack(self._rows[positions]), dtype=np.float64))
                 forget_pages(self._points)
+
+    def _parts(self, max_numbers: int, *, cut: bool = False) -> Iterator[NDArray[np.int64]]:
+        """Yield positions of parts to read at once: all if they are in memory, unless they are to be cut as well."""
+        n = len(self)
+        size = n
+        if n and (cut or isinstance(self._points, LazyRows)):
+            size = max(1, max_numbers // (int(self.counts.max()) * self.n_features))
+        yield from (np.arange(start, min(start + size, n)) for start in range(0, n, max(size, 1)))
+
+    def loaded(self) -> Bursts:
+        """Return the same bursts in memory; those that are there already are returned as they are.
+
+        Returns
+        -------
+        Bursts
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> Bursts(da.zeros((4, 3, 2), chunks=(2, 3, 2))).loaded().to_array().shape
+        (4, 3, 2)
+        """
+        if not isinstance(self._points, LazyRows):
+            return self
+        rows = self._rows
+        if self._offsets is None:
+            return self._moved(self._points[rows], None, rows)
+        return self._moved(self._points[_ranges(*self._bounds(rows))], offsets_of(np.diff(self._offsets)[rows]), rows)
+
+    def _window(self) -> Bursts:
+        """Return bursts that follow each other in a store as all bursts of a part of it; others as they are."""
+        rows = self._rows
+        if not len(rows) or not isinstance(self._points, LazyRows) or np.any(np.diff(rows) != 1):
+            return self
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        if self._offsets is None:
+            return self._moved(self._points.window(first, last), None, rows)
+        offsets = self._offsets[first : last + 1]
+        return self._moved(self._points.window(int(offsets[0]), int(offsets[-1])), offsets - offsets[0], rows)
+
+    def _moved(
+        self, points: NDArray[Any] | LazyRows, offsets: NDArray[np.int64] | None, rows: NDArray[np.int64]
+    ) -> Bursts:
+        """Return the chosen bursts with their points elsewhere, in the order of `rows`."""
+        changes: dict[str, Any] = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(rows))}
+        starts, ends = self._bounds(rows)
+        if self._perturbations is not None:
+            flat = offsets is not None
+            changes["_perturbations"] = self._perturbations[_ranges(starts, ends) if flat else rows]
+        if self._aside is not None:
+            low, high = np.searchsorted(self._aside, starts), np.searchsorted(self._aside, ends)
+            shift = offsets_of(ends - starts)[:-1] - starts
+            changes["_aside"] = self._aside[_ranges(low, high)] + np.repeat(shift, high - low)
+        return self._like(**changes)
 
     def perturbations_of(self, positions: ArrayLike) -> NDArray[np.float64]:
         """Return the known perturbations of bursts of equal length, such as those of a chunk of `blocks`.
@@ -634,7 +694,8 @@ class Bursts:
                 "the bursts differ in length and do not fit one (N, M, D) array; take them one by one, "
                 "or points and offsets from to_ragged()."
             )
-        return self._divided(np.asarray(self._stack(self._rows), dtype=np.float64))
+        here = self.loaded()
+        return self._divided(np.asarray(here._stack(here._rows), dtype=np.float64))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the points of all bursts, in order.
@@ -652,7 +713,8 @@ class Bursts:
         """
         if not len(self):
             raise BurstError("there are no bursts.")
-        points = np.concatenate([self._burst(int(row)) for row in self._rows]).astype(np.float64)
+        here = self.loaded()
+        points = np.concatenate([here._burst(int(row)) for row in here._rows]).astype(np.float64)
         return self._divided(points), offsets_of(self.counts)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -694,6 +756,8 @@ class Bursts:
 
     def _raw(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """Return the chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
+        if isinstance(self._points, LazyRows):
+            return self.loaded()._raw()
         if self._offsets is None and not self.is_ragged:
             return self._stack(self._rows), None
         bursts = [self._burst(int(row)) for row in self._rows]
@@ -702,6 +766,12 @@ class Bursts:
 
     def _divided(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values if self._scale is None else values / self._scale
+
+
+def _ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Join the ranges from each start to its end."""
+    sizes = ends - starts
+    return np.arange(sizes.sum()) + np.repeat(starts - offsets_of(sizes)[:-1], sizes)
 
 
 def names_of_frames(parts: Sequence[Any]) -> list[str] | None:

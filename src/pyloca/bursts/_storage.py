@@ -1,8 +1,7 @@
-"""Bursts in files: arrays (.npy, .npz), long tables (.csv, .parquet) and HDF5. Nothing here unpickles."""
+"""Bursts in files: arrays (.npy, .npz, .zarr), long tables (.csv, .parquet) and HDF5. Nothing here unpickles."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import re
@@ -17,12 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca._arguments import brief
 from pyloca._atomic import write_atomically
+from pyloca._optional import need
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
+from pyloca.bursts._labelled import from_xarray
 from pyloca.bursts._labels import burst_name, check_choice, choose_columns, repeated_at
+from pyloca.bursts._lazy import LazyRows
 from pyloca.bursts._missing import Missing, check_missing, drop_missing, settle_missing
 from pyloca.bursts._noise import select_noise
 from pyloca.bursts._tables import BURST_ID, OnText, as_array, from_columns, take_perturbations, text_columns_found
+from pyloca.bursts._zarr import open_zarr, write_zarr
 from pyloca.errors import BurstError
 
 __all__ = ["as_bursts", "column_names", "open_bursts", "read_csv", "read_parquet", "save_bursts"]
@@ -68,6 +71,9 @@ def open_bursts(
         are read as such. Parquet needs ``pyloca[table]``; the unit of a column is its metadata ``units``.
     ``.h5``, ``.hdf5``
         As .npz. Needs ``pyloca[hdf5]``.
+    ``.zarr``
+        A group with the arrays of .npz, or one array (N, M, D); read in parts, so that it may be larger than memory.
+        Names, units, σ and provenance may be attributes. Needs ``pyloca[scale]``.
 
     Parameters
     ----------
@@ -85,8 +91,9 @@ def open_bursts(
         Columns that are the latent displacement of each row, which you set; see `Bursts`.
     missing : {"raise", "drop"}
         What to do about points with a missing cell (NaN or infinite; in CSV also empty, NA, null): refuse the file,
-        saying how many there are of each sensor, or leave these points out, as `drop_missing` does. A .npy file, which
-        may be larger than memory, is not read before it is used, so there "raise" leaves the error to `LOCA.fit`.
+        saying how many there are of each sensor, or leave these points out, as `drop_missing` does. A .npy or .zarr
+        file, which may be larger than memory, is not read before it is used, so there "raise" leaves the error to
+        `LOCA.fit`.
 
     Returns
     -------
@@ -151,7 +158,7 @@ def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 return tuple(csv_header(file))
         if path.suffix.lower() == ".parquet":
-            return tuple(_need("pyarrow.parquet", "table").read_schema(path).names)
+            return tuple(need("pyarrow.parquet", "table").read_schema(path).names)
         return open_bursts(path).feature_names
 
     return _naming(path, header)
@@ -163,6 +170,7 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
     Parameters
     ----------
     data : Bursts, array of shape (N, M, D), list of arrays of shape (M_i, D), or path
+        Arrays of NumPy, Zarr and Dask, and `xarray.DataArray` with the dimensions burst, point and feature.
 
     Returns
     -------
@@ -174,14 +182,17 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
     >>> as_bursts(np.zeros((3, 4, 2)))
     Bursts(N=3, M=4, D=2)
     """
-    return open_bursts(data) if isinstance(data, (str, os.PathLike)) else Bursts(data)
+    if isinstance(data, (str, os.PathLike)):
+        return open_bursts(data)
+    return from_xarray(data) if hasattr(data, "dims") and hasattr(data, "transpose") else Bursts(data)
 
 
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:
-    """Write bursts to .npy (equal lengths), .npz, .csv or .parquet, atomically.
+    """Write bursts to .npy (equal lengths), .npz, .csv, .parquet or .zarr, atomically.
 
-    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz and
-    .parquet, and σ, perturbations, noise, effective counts and provenance to .npz.
+    Every number is read back as it was, in float64. Ids and names are written too, except to .npy, units to .npz,
+    .zarr and .parquet, and σ, perturbations, noise, effective counts and provenance to .npz and .zarr. Zarr (needs
+    ``pyloca[scale]``) is written in parts, so bursts may be larger than memory.
 
     Parameters
     ----------
@@ -215,9 +226,12 @@ def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os
     (['a', 'b'], 'p (Pa)')
     """
     path = Path(path)
-    if path.suffix.lower() not in WRITERS:
-        raise BurstError(f"{path}: bursts are written to {', '.join(WRITERS)} files; got the suffix {path.suffix!r}.")
-    bursts, buffer = Bursts(bursts), io.BytesIO()
+    if path.suffix.lower() not in (*WRITERS, ".zarr"):
+        listed = ", ".join((*WRITERS, ".zarr"))
+        raise BurstError(f"{path}: bursts are written to {listed} files; got the suffix {path.suffix!r}.")
+    bursts, buffer = as_bursts(bursts), io.BytesIO()
+    if path.suffix.lower() == ".zarr":
+        return write_zarr(bursts, _described(bursts), path)
     if bursts.perturbed_dim is not None and path.suffix.lower() != ".npz":
         lost = f"perturbations are not written to {path.suffix} files. Use .npz to keep them."
         warnings.warn(lost, UserWarning, stacklevel=2)
@@ -236,7 +250,7 @@ def _readable(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.suffix.lower() not in READERS:
         raise BurstError(f"{path}: bursts are read from {', '.join(READERS)} files; got the suffix {path.suffix!r}.")
-    if not path.is_file():
+    if not (path.is_file() or (path.suffix.lower() == ".zarr" and path.is_dir())):
         there = "is a directory; expected a file" if path.is_dir() else "exists but is not a regular file"
         raise BurstError(f"{path}: {there if path.exists() else 'there is no such file'}.")
     return path
@@ -271,10 +285,15 @@ def _read_npz(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _read_hdf5(path: Path, wanted: Wanted) -> Bursts:
-    h5py = _need("h5py", "hdf5")
+    h5py = need("h5py", "hdf5")
     with h5py.File(path, "r") as file:
         bursts = _select(_from_named(set(file), lambda name: _own_numbers(h5py, file, name)), wanted)
     return settle_missing(bursts, wanted.missing)
+
+
+def _read_zarr(path: Path, wanted: Wanted) -> Bursts:
+    bursts = _select(_from_named(*open_zarr(path)), wanted)
+    return drop_missing(bursts) if wanted.missing == "drop" else bursts
 
 
 def _own_numbers(h5py: Any, file: Any, name: str) -> NDArray[Any]:
@@ -320,7 +339,9 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
     names = choose_columns(bursts.feature_names, "", wanted.columns, wanted.exclude)
     places = [bursts.feature_names.index(name) for name in names]
     units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
-    points = np.ascontiguousarray(bursts._points[..., places])  # sums depend on the layout, in the last digit
+    points = bursts._points
+    # contiguous, because sums depend on the layout, in the last digit
+    points = points.select(places) if isinstance(points, LazyRows) else np.ascontiguousarray(points[..., places])
     noise = bursts._noise and (select_noise(*bursts._noise, places), bursts._noise[1])
     return bursts._like(_points=points, feature_names=tuple(names), units=units, _noise=noise)
 
@@ -336,11 +357,17 @@ def _write_npy(bursts: Bursts, file: io.BytesIO) -> None:
 
 
 def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays = _described(bursts)
     if bursts.is_ragged:
         arrays["points"], arrays["offsets"] = bursts.to_ragged()
     else:
         arrays["bursts"] = bursts.to_array()
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+def _described(bursts: Bursts) -> dict[str, NDArray[Any]]:
+    """Return what is known of bursts beside their points."""
+    arrays: dict[str, NDArray[Any]] = {}
     if bursts.has_ids or not np.array_equal(bursts.ids, np.arange(len(bursts))):
         arrays["ids"] = _unique_ids(bursts)
     if bursts.feature_names is not None:
@@ -358,7 +385,7 @@ def _write_npz(bursts: Bursts, file: io.BytesIO) -> None:
         arrays["provenance"] = np.array(bursts.provenance)
     if bursts.effective_counts is not None:
         arrays["effective_counts"] = bursts.effective_counts
-    np.savez(file, allow_pickle=False, **arrays)
+    return arrays
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
@@ -484,7 +511,7 @@ def read_parquet(
 
 def _parquet_columns(file: Path | BinaryIO, label: str) -> dict[str, NDArray[Any]]:
     # its own reader of one file: read_table would look for partitions in the path
-    table = _need("pyarrow.parquet", "table").ParquetFile(file).read()
+    table = need("pyarrow.parquet", "table").ParquetFile(file).read()
     names = [name for name in table.column_names if not PANDAS_INDEX.fullmatch(name) or name == label]
     return {name: as_array(table[name]) for name in names}
 
@@ -492,7 +519,7 @@ def _parquet_columns(file: Path | BinaryIO, label: str) -> dict[str, NDArray[Any
 def _read_parquet(path: Path, wanted: Wanted) -> Bursts:
     columns = _parquet_columns(path, wanted.burst_id)
     out = from_columns(columns, wanted.burst_id, wanted.columns, wanted.exclude, None, wanted.on_text)
-    schema = _need("pyarrow.parquet", "table").ParquetFile(path).schema_arrow
+    schema = need("pyarrow.parquet", "table").ParquetFile(path).schema_arrow
     units = [(schema.field(name).metadata or {}).get(UNIT, b"").decode() for name in out.feature_names or ()]
     return settle_missing(Bursts(out, units=units), wanted.missing)
 
@@ -522,7 +549,7 @@ def _write_csv(bursts: Bursts, file: io.BytesIO) -> None:
 
 
 def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:
-    parquet, arrow = _need("pyarrow.parquet", "table"), _need("pyarrow", "table")
+    parquet, arrow = need("pyarrow.parquet", "table"), need("pyarrow", "table")
     ids, points, names = _long(bursts)
     units = bursts.units or ("",) * len(names)
     fields = [
@@ -534,17 +561,6 @@ def _write_parquet(bursts: Bursts, file: io.BytesIO) -> None:
     parquet.write_table(arrow.table([label, *points.T.copy()], schema=schema), file)
 
 
-def _need(module: str, extra: str) -> Any:
-    """Import an optional package, or say which extra installs it."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        name = module.partition(".")[0]
-        raise ModuleNotFoundError(
-            f"this needs {name}, which is not installed: pip install 'pyloca[{extra}]'"
-        ) from error
-
-
 READERS: dict[str, Callable[[Path, Wanted], Bursts]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
@@ -552,6 +568,7 @@ READERS: dict[str, Callable[[Path, Wanted], Bursts]] = {
     ".parquet": _read_parquet,
     ".h5": _read_hdf5,
     ".hdf5": _read_hdf5,
+    ".zarr": _read_zarr,
 }
 WRITERS: dict[str, Callable[[Bursts, io.BytesIO], None]] = {
     ".npy": _write_npy,

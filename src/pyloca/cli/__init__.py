@@ -4,11 +4,13 @@ from pyloca.cli import (  # noqa: F401 - importing adds the command
     _apply,
     _bursts,
     _demo,
+    _export,
     _fit,
     _inspect,
     _match,
     _report,
     _reproduce,
+    _statistics,
 )
 from pyloca.cli._main import cli, main, require
 

@@ -20,7 +20,7 @@ __all__ = ["bursts"]
 AUTO: Literal["auto"] = "auto"
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
 STACKS = (".npy", ".npz")
-WRITTEN = (".npz", ".npy", ".csv", ".parquet")
+WRITTEN = (".npz", ".npy", ".csv", ".parquet", ".zarr")
 
 
 class Recording(NamedTuple):
@@ -76,7 +76,7 @@ def _two(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int,
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
     help="Write the bursts to this .npz file; .csv, .parquet and .npy keep less of what is known about them.",
 )

@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
-BURSTS = (".npz", ".h5", ".hdf5")  # files that hold bursts, not rows
+BURSTS = (".npz", ".h5", ".hdf5", ".zarr")  # files that hold bursts, not rows
 ROWS = 50  # fewer rows may be in order by chance, or because somebody sorted them
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyloca.cli._cluster import cluster, cluster_options
 from pyloca.cli._column_options import Columns, columns_options, some
 from pyloca.cli._main import DISTRUSTED, Terminated, cli, debug_option, usage, writable
 from pyloca.cli._settings import DEFAULTS, arguments, as_toml, components, from_config, layers, noise, scale, units
@@ -20,6 +21,7 @@ from pyloca.errors import TrustWarning
 if TYPE_CHECKING:
     from pyloca.bursts import Bursts
     from pyloca.estimator import LOCA
+    from pyloca.geometry import BurstStatistics
 
 __all__ = ["fit"]
 
@@ -90,6 +92,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--checkpoint", type=FILE, help="Save the training state to this .checkpoint file.  [default: OUTPUT.checkpoint]"
 )
+@cluster_options
 @click.option(
     "--checkpoint-every",
     type=click.FloatRange(0),
@@ -122,15 +125,18 @@ def fit(
     print_config: bool,
     quiet: bool,
     as_json: bool,
+    workers: int | None,
+    scheduler: str | None,
     **options: Any,
 ) -> None:
     """Learn coordinates from a file of bursts.
 
-    DATA is .npy (N, M, D), .npz, .h5, or a long table (.csv, .parquet) with one row per measurement and a column that
-    names its burst; - reads CSV from standard input. Columns of text and columns that never change are left out.
-    Bursts keep the order in which they first appear. The model remembers the columns, so transform and report need no
-    such options. --distances sets the scale where σ is not known. Noise of the instrument, points set aside as spikes
-    and bursts left out as strays are named. Options override --config, which has the same names with underscores.
+    DATA is .npy (N, M, D), .npz, .h5, .zarr (bursts, or what `pyloca statistics` wrote), or a long table (.csv,
+    .parquet) with one row per measurement and a column that names its burst; - reads CSV from standard input. Columns
+    of text and columns that never change are left out. Bursts keep the order in which they first appear. The model
+    remembers the columns, so transform and report need no such options. --distances sets the scale where σ is not
+    known. Noise of the instrument, points set aside as spikes and bursts left out as strays are named. Options override
+    --config, which has the same names with underscores. Workers of Dask pay from 100,000 bursts on.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
     interrupted (Ctrl-C, SIGTERM, even SIGKILL) leaves a checkpoint, and the one before it under the name .previous: the
@@ -141,6 +147,7 @@ def fit(
       pyloca fit bursts.csv -d 2 --burst-std 0.01 -o model.safetensors --embedding z.csv
       pyloca fit runs.csv --burst-id run_id --exclude t -d 2 -o model.safetensors
       pyloca fit steps.csv --perturbations dx,dy -d 2 -o model.safetensors
+      pyloca fit bursts.zarr -d 2 -o model.safetensors --workers 4
     """
     settings = DEFAULTS | (from_config(config) if config is not None else {})
     settings |= {name: value for name, value in options.items() if value is not None}
@@ -166,19 +173,26 @@ def fit(
     from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
+    from pyloca.geometry import holds_statistics, read_statistics
     from pyloca.solvers import checkpoint_files
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
     with usage():
         check_parameters(model)
-    bursts, left_out = read_bursts(data, columns)
+    bursts: Bursts | BurstStatistics
+    left_out: dict[str, str]
+    if holds_statistics(data):
+        if static is not None or units or columns != Columns():
+            raise click.UsageError("statistics have their sensors and noise: options that choose them need raw bursts.")
+        bursts, left_out, still = read_statistics(data), {}, None
+    else:
+        raw, left_out = read_bursts(data, columns)
+        still = None if static is None else read_static(str(static), columns, raw)
+        bursts = Bursts(raw, units=units) if units else raw
     say_left_out(left_out)
-    still = None if static is None else read_static(str(static), columns, bursts)
-    if units:
-        bursts = Bursts(bursts, units=units)
     known = None if distances is None else read_distances(distances, bursts.ids)
     saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "resume": resume}
-    with usage(), _told(checkpoint, resume), warnings.catch_warnings():
+    with usage(), cluster(workers, scheduler), _told(checkpoint, resume), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the diagnostics, which are printed, contain them
         model.fit(bursts, None, static=still, **saved)
         if known is not None:
@@ -191,7 +205,8 @@ def fit(
     if output is not None:
         model.save(output)
     if embedding is not None:
-        labels = bursts.ids if bursts.has_ids else None
+        named = bursts.has_ids if isinstance(bursts, Bursts) else bursts.ids.tolist() != list(range(len(bursts)))
+        labels = bursts.ids if named else None
         write_rows(model.embedding_, [f"z{i}" for i in range(model.n_components_)], embedding, labels, burst_id)
     if checkpoint is not None:
         for file in checkpoint_files(checkpoint):
@@ -199,13 +214,13 @@ def fit(
                 file.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps(_facts(model, bursts, left_out), indent=2))
-    _say_scale(model, bursts)
+    _say_scale(model)
     click.echo(str(model.diagnostics_), err=True)
     if model.diagnostics_.warnings:
         click.get_current_context().exit(DISTRUSTED)
 
 
-def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, Any]:
+def _facts(model: LOCA, bursts: Bursts | BurstStatistics, left_out: dict[str, str]) -> dict[str, Any]:
     return {
         "bursts": len(bursts),
         "n_features": model.n_features_in_,
@@ -226,14 +241,16 @@ def _facts(model: LOCA, bursts: Bursts, left_out: dict[str, str]) -> dict[str, A
     }
 
 
-def _say_scale(model: LOCA, bursts: Bursts) -> None:
+def _say_scale(model: LOCA) -> None:
     """Say what the sensors were divided by, unless they were left alone."""
+    from pyloca.estimator import feature_label
+
     values = model.feature_scale_
     used = [j for j, value in enumerate(values) if value != float("inf")]  # `diagnostics_` names the others
     if (values[used] == 1).all():
         return
     divisor = "its spread" if isinstance(model.feature_scale, str) else "the given number"
-    listed = some([f"{bursts.feature_label(j)} {values[j]:.2g}" for j in used])
+    listed = some([f"{feature_label(model, j)} {values[j]:.2g}" for j in used])
     click.echo(f"Each sensor divided by {divisor}: {listed}.", err=True)
 
 

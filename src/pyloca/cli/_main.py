@@ -154,7 +154,7 @@ def writable(path: Path | None, *suffixes: str) -> None:
         reason = f"there is no directory '{path.parent}'"
     elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         reason = "permission denied"
-    elif path.exists() and not path.is_file():
+    elif path.exists() and not (path.is_file() or (path.suffix.lower() == ".zarr" and path.is_dir())):
         reason = "it exists but is not a regular file"
     elif suffixes and path.suffix.lower() not in suffixes:
         reason = f"expected a {' or '.join(suffixes)} file"

@@ -13,16 +13,18 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
+from pyloca._points import as_points
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
+from pyloca.estimator._lazily import is_labelled, is_lazy, transform_labelled, transform_lazy
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCA"]
 
+SLAB = 1 << 18  # rows that are scaled and embedded at a time, so that memory does not grow with their number
 _SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that another d may cure
 
 
@@ -226,7 +229,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics, or path
-            The bursts, or a file of them.
+            The bursts, or a file of them or of their statistics. Arrays may be of NumPy, Zarr or Dask, or an
+            `xarray.DataArray` with the dimensions burst, point and feature.
         y : None
             Ignored; there for scikit-learn.
         static : bursts in any form that `X` has, optional
@@ -388,7 +392,9 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, D) array or data frame, or bursts in any form that `fit` takes
-            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` returns for them.
+            Bursts are embedded at their means: (N, d), bit for bit what `fit_transform` returns for them. For an array
+            of Dask the result is one too, and computed later; for an `xarray.DataArray` with a dimension ``feature``
+            (and ``burst`` and ``point`` if it holds bursts) it is one with its other coordinates.
         return_trust : bool, default=False
             Also return one number per row: the fraction of held-out measurements that are at least as strange, by their
             round trip through the decoder and their distance to the training bursts. It is uniform between 0 and 1 for
@@ -416,12 +422,30 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (5, 2))
         """
         check_is_fitted(self)
-        points = means_like(self, X) if holds_bursts(X) else self._scaled(self._rows(X))
+        found: Any = self._transform(X, return_trust)
+        return found
+
+    def _transform(self, X: Any, return_trust: bool, *, named: bool = False) -> Any:
+        """Embed anything; `named` says that the names of its features were checked."""
+        if is_lazy(X):
+            return transform_lazy(self, X, return_trust)
+        if is_labelled(X):
+            return transform_labelled(self, X, return_trust)
+        bursts = holds_bursts(X)
+        rows = means_like(self, X) if bursts else self._rows(X, named=named)
+        parts = [self._embedded(rows[i : i + SLAB], not bursts, return_trust) for i in range(0, len(rows) or 1, SLAB)]
+        embedded, trust = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return (embedded, trust) if return_trust else embedded
+
+    def _embedded(
+        self, rows: NDArray[np.float64], raw: bool, return_trust: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Embed some rows, and tell the trust in them: empty if it is not asked for."""
+        points = self._scaled(rows) if raw else rows
         embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
         if not return_trust:
-            return embedded
-        trust = self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
-        return embedded, trust
+            return embedded, np.empty(0)
+        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Apply the encoder, point by point.
@@ -585,10 +609,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
-    def _rows(self, X: Any) -> NDArray[np.float64]:
+    def _rows(self, X: Any, *, named: bool = False) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
         refuse_masked("X", X)
-        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
+        if named and np.shape(X)[1:] == (self.n_features_in_,):  # scikit-learn would miss the names
+            rows = check_array(X, **options)
+        else:
+            rows = validate_data(self, X, reset=False, **options)
         bad = ~(np.abs(rows) <= LARGEST)  # nan is not
         if bad.any():
             where = np.flatnonzero(bad.any(axis=0))
@@ -783,26 +811,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Finite numbers (…, dim). What has labels of its own, as data frames do, must have those of `names`, in order."""
+    """Finite numbers (…, dim), by the rules of `as_points`; Bursts are not points."""
     if isinstance(points, Bursts):
         raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
-    labels = getattr(points, "columns", getattr(points, "index", None) if hasattr(points, "iloc") else None)
-    if names is not None and labels is not None:
-        found, expected = [str(label) for label in labels], [str(label) for label in names]
-        own = [f"loca{i}" for i in range(dim)]  # as get_feature_names_out calls coordinates
-        if found != expected and not (name == "Z" and found == own):
-            raise ValueError(
-                f"{name} has the columns {', '.join(found)}; expected {', '.join(expected)}, in this order. Choose "
-                "them by name, or pass an array."
-            )
-    array = as_numbers(name, points)
-    if array.ndim < 1 or array.shape[-1] != dim:
-        raise ValueError(f"{name} has shape {array.shape}; expected (…, {dim}).")
-    bad = ~(np.abs(array) <= LARGEST)  # nan is not
-    if bad.any():
-        first = np.argwhere(bad)[0].tolist()
-        raise ValueError(
-            f"{name} contains NaN, infinity or values beyond {LARGEST:g}, first at {first}; remove or repair these "
-            "points."
-        )
-    return array
+    return as_points(points, dim, name, names)

@@ -133,7 +133,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
         if still is not None:  # a cause of which the error tells only a symptom
             raise BurstError(still.message) from error
         raise
-    known = model.burst_std if model.burst_std is not None or bursts is None else bursts.burst_std
+    known = model.burst_std if model.burst_std is not None else statistics.known_std
     return Prepared(bursts, statistics, scale, known, source, rows, strays, _without_columns(rule, scale, raw, source))
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from pyloca._arguments import as_numbers
+from pyloca._points import refuse_other_features
 from pyloca.bursts import Bursts, as_bursts, column_names, open_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import (
@@ -21,7 +22,9 @@ from pyloca.geometry import (
     burst_means,
     feature_scale,
     find_strays,
+    holds_statistics,
     look_at_columns,
+    read_statistics,
     set_aside,
 )
 from pyloca.networks import Standardized, apply_rows
@@ -99,6 +102,8 @@ def as_source(data: Data) -> Bursts | BurstStatistics:
     """Convert any form of bursts to `Bursts`; statistics are returned as they are."""
     if isinstance(data, BurstStatistics):
         return data
+    if isinstance(data, (str, os.PathLike)) and holds_statistics(data):
+        return read_statistics(data)
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         raise BurstError(
             "a data frame does not say which rows are a burst; use pyloca.bursts.from_table(frame, burst_id=...)."
@@ -293,22 +298,4 @@ def _refuse_other_features(model: Any, source: Bursts | BurstStatistics) -> None
         raise BurstError(  # scikit-learn's own wording
             f"X has {source.n_features} features, but {type(model).__name__} is expecting {expected} features as input."
         )
-    for feature, (unit, other) in enumerate(zip(model.units_ or (), source.units or (), strict=False)):
-        if unit and other and unit != other:
-            raise BurstError(
-                f"feature {feature if source.feature_names is None else source.feature_names[feature]!r} is in "
-                f"{other}; the model was fitted to {unit}. Convert it."
-            )
-    known, names = getattr(model, "feature_names_in_", None), source.feature_names
-    if known is None or names is None or list(names) == list(known):
-        return
-    if sorted(names) == sorted(known):
-        raise BurstError(
-            f"the bursts have the features of the fit in a different order: {', '.join(names)}; expected "
-            f"{', '.join(known)}. Put the columns in this order."
-        )
-    missing = [name for name in known if name not in names]
-    extra = [name for name in names if name not in known]
-    raise BurstError(
-        f"the bursts do not have the features of the fit: {', '.join(missing)} missing, {', '.join(extra)} unknown."
-    )
+    refuse_other_features(getattr(model, "feature_names_in_", None), model.units_, source.feature_names, source.units)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,17 +16,19 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pyloca._arguments import check_real, is_integer
+from pyloca._memory import release_memory
 from pyloca._threads import after_fork, one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.estimator._parameters import check_modules, choose_device
 from pyloca.findings import Diagnostics, Finding, TrustScale, judge
 from pyloca.geometry import BurstStatistics, Reduction, find_reduction
 from pyloca.networks import Standardized, apply_rows, in_units, widened_decoder, widened_encoder
-from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution
+from pyloca.solvers import SOLVERS, CheckpointFile, Monitor, Problem, Solution, told_place
 
 __all__ = ["checkpoint_at", "train"]
 
 Array = NDArray[np.float64]
+LOGGER = logging.getLogger("pyloca")
 
 
 def train(
@@ -48,6 +51,9 @@ def train(
     seen, reduction = _reduced(model, problem, free_of_units=scale is not None)
     if reduction is not None:
         notes = (*notes, reduction.words())
+    if model.solver == "fast" and (place := told_place(len(statistics))):
+        LOGGER.info(place)
+        notes = (*notes, place)
     file = None
     if checkpoint is not None:
         facts = problem.facts(raw=model.solver == "paper")
@@ -64,6 +70,7 @@ def train(
     encoder, decoder = solution.encoder, solution.decoder
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
+    release_memory()
     diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter)
     dim = statistics.n_features
     fitted = {

@@ -29,8 +29,8 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     Returns
     -------
     (D,) array
-        Σ |Δ − predicted| / Σ (|Δ| + |predicted|) over steps beyond sampling: 0 for a sensor that follows the others, 1
-        for one that has nothing to do with them. nan where too few steps can be judged, as when no other feature shows
+        ``Σ |Δ − predicted| / Σ (|Δ| + |predicted|)`` over steps beyond sampling: 0 for a sensor that follows the
+        others, 1 for one unlike them. nan where too few steps can be judged, as when no other feature shows
         a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
         between neighbours does that, and one that changes by itself the opposite.
     """

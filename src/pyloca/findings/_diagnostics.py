@@ -104,7 +104,8 @@ class Diagnostics:
     tangents : str
         How k was chosen where bursts left it open, and why; empty where they did not.
     notes : tuple of str
-        What was done with the data before the fit, such as columns that were left out; no reason for distrust.
+        What was done with the data before the fit, such as columns that were left out, and where training ran if there
+        were Dask workers; no reason for distrust.
     losses, p_values, conditions, errors, trust : (N,) array
         Maps to draw over the embedding: the whitening loss of every burst, its probability by sampling alone, the ratio
         of its longest stretch to its shortest, its round-trip error, and the trust in its mean. The first three are
@@ -314,7 +315,7 @@ class Diagnostics:
             facts.append(("restarted", f"{times}, from another alignment (before it: {', '.join(self.restarts)})"))
         if self.tangents:
             facts.append(("tangents", self.tangents))
-        facts += [("columns", note) for note in self.notes]
+        facts += [("training" if note.startswith("trained ") else "columns", note) for note in self.notes]
         facts += self.verdict()
         return [*facts, ("note", UNKNOWABLE)]
 

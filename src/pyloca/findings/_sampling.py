@@ -136,14 +136,15 @@ class EmbeddedSteps:
         n, k = len(statistics), statistics.intrinsic_dim
         rows, count = sample_rows(n, SAMPLE), min(2 * k, n - 1)
         lengths, near = (a[:, 1:].ravel() for a in cKDTree(embedding).query(embedding[rows], count + 1))
-        heads = np.repeat(rows, count)
+        freedom = np.maximum(np.median(statistics.sampled_counts) - 1, k + 2)
+        ends, places = np.unique(np.r_[np.repeat(rows, count), near], return_inverse=True)
+        statistics, (heads, near) = statistics[ends], np.split(places, 2)  # the others would only take memory
         measured = SheetDistance(statistics, off=1.0).between(heads, near)
         # Noise leaves means off their surface, which makes measured steps longer, and not those of the embedding.
         noise = noise_of_means(statistics, statistics.counts) / statistics.spectra[:, -1]
         # Where the measurement is much steeper in one direction than in another, a bend costs many steps of the other.
         clear = np.maximum(np.minimum(_along(statistics, heads, near), measured) - noise[heads] - noise[near], 0)
         # Covariances of few points are inverted: distances are too long on average, and vary, as 1 / χ² does.
-        freedom = np.maximum(np.median(statistics.sampled_counts) - 1, k + 2)
         usual = 0 if np.isinf(freedom) else -0.5 * np.log1p(-(k + 1) / freedom)
         error = 0.5 / np.sqrt(freedom - k + 1)
         limit = max(MISJUDGED_STEP, MISJUDGED_ERRORS * error)

@@ -11,6 +11,7 @@ from torch import nn
 
 from pyloca.bursts import Bursts
 from pyloca.networks import apply_rows
+from pyloca.predict import TIE
 from pyloca.thresholds import CALIBRATION
 
 __all__ = ["TrustScale"]
@@ -87,7 +88,7 @@ class TrustScale:
         """
         errors, gaps = _round_trip(decoder, points, embedded), _gaps(training, embedded)
         score = np.maximum(errors / self.round_trip, gaps / self.gap)
-        at_least = len(self.scores) - np.searchsorted(self.scores, score, side="left")
+        at_least = len(self.scores) - np.searchsorted(self.scores, (1 - TIE) * score, side="left")
         return (1 + at_least) / (1 + len(self.scores))
 
 

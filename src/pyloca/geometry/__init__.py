@@ -18,6 +18,7 @@ from pyloca.geometry._spectra import (
 )
 from pyloca.geometry._spikes import SpikeRule, find_spikes, set_aside, without_spikes
 from pyloca.geometry._statistics import BurstStatistics
+from pyloca.geometry._statistics_file import holds_statistics, read_statistics, save_statistics, write_statistics
 from pyloca.geometry._strays import find_strays
 
 __all__ = [
@@ -40,15 +41,19 @@ __all__ = [
     "find_spikes",
     "find_strays",
     "given_noise",
+    "holds_statistics",
     "intrinsic_dim_from_spectra",
     "look_at_columns",
     "mahalanobis_graph",
     "nearest",
     "nearest_rows",
     "noise_from_spectra",
+    "read_statistics",
     "refuse_pieces",
     "regress",
     "sample_rows",
+    "save_statistics",
     "set_aside",
     "without_spikes",
+    "write_statistics",
 ]

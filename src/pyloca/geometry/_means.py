@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.bursts import Bursts
+from pyloca.bursts import Bursts, map_parts
 from pyloca.geometry._refusals import refuse_bad_values
 from pyloca.geometry._regression import look_by_regression
 
@@ -37,7 +37,14 @@ def burst_means(bursts: Bursts) -> NDArray[np.float64]:
     if bursts.perturbed_dim is not None:
         return look_by_regression(bursts).means
     means = np.empty((len(bursts), bursts.n_features))
-    for rows, block in bursts.blocks():
-        refuse_bad_values(bursts, rows, block)
-        means[rows] = block.mean(axis=1)
+    for rows, found in map_parts(bursts, _means):
+        means[rows] = found["means"]
     return means
+
+
+def _means(part: Bursts) -> dict[str, NDArray[np.float64]]:
+    means = np.empty((len(part), part.n_features))
+    for rows, block in part.blocks():
+        refuse_bad_values(part, rows, block)
+        means[rows] = block.mean(axis=1)
+    return {"means": means}

@@ -75,6 +75,36 @@ class Rails:
             readings = sign * tops[burst, sensor]
             self._piles[side].append(_Piles(rows[burst], sensor, readings, points, between, distinct))
 
+    def taken(self) -> dict[str, NDArray[Any]]:
+        """Return what was seen as arrays, for `merge`.
+
+        Returns
+        -------
+        dict of str to array
+        """
+        seen = {"ends": self._ends, "tied": self._tied, "constant": self._constant}
+        for side, piles in enumerate(self._piles):
+            for name, parts in zip(_Piles._fields, zip(*piles, strict=True), strict=True) if piles else ():
+                seen[f"{name}{side}"] = np.concatenate(parts)
+        return seen
+
+    def merge(self, rows: NDArray[np.int64], seen: dict[str, NDArray[Any]]) -> None:
+        """Add what was seen of a part of the bursts; the order of parts makes no difference.
+
+        Parameters
+        ----------
+        rows : (b,) array of int
+            Positions of the bursts of that part.
+        seen : dict of str to array
+            What `taken` gave there.
+        """
+        self._ends = np.maximum(self._ends, seen["ends"])
+        self._tied, self._constant = self._tied + seen["tied"], self._constant + seen["constant"]
+        for side in range(2):
+            if f"bursts{side}" in seen:
+                piles = _Piles(*(seen[f"{name}{side}"] for name in _Piles._fields))
+                self._piles[side].append(piles._replace(bursts=rows[piles.bursts]))
+
     def reasons(self) -> dict[int, str]:
         """Say which bursts are clipped.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
 from pyloca._arguments import LARGEST
-from pyloca.bursts import Bursts
+from pyloca.bursts import Bursts, map_parts
 from pyloca.geometry._divisors import divisors
 from pyloca.geometry._far_points import (
     GAUSSIAN_MAD,
@@ -28,6 +28,7 @@ from pyloca.geometry._far_points import (
     radii_of,
     usual_size,
 )
+from pyloca.geometry._keep import KeepParts
 from pyloca.geometry._sample import sample_rows
 from pyloca.thresholds import (
     POINTS,
@@ -83,13 +84,15 @@ class SpikeRule:
     usual_worth: float = 0.0
 
     @np.errstate(over="ignore", invalid="ignore")  # as in `find_spikes`
-    def clean(self, bursts: Bursts) -> Bursts:
+    def clean(self, bursts: Bursts, keep: KeepParts | None = None) -> Bursts:
         """Set spikes aside.
 
         Parameters
         ----------
         bursts : Bursts
             Returned as they are if it was already decided which of their points are set aside.
+        keep : KeepParts, optional
+            As for `BurstStatistics.from_bursts`.
 
         Returns
         -------
@@ -98,14 +101,31 @@ class SpikeRule:
         """
         if bursts.screened:
             return bursts
-        chosen = []
         seen = bursts if self.scale is None else bursts.scaled(self.scale)
-        usual = self.usual_size, self.usual_worth
-        for rows, block in _small_blocks(seen):
+        parts = map_parts(seen, self.find, keep=None if keep is None else keep.of("spikes"))
+        chosen = [(rows[found["bursts"]], found["points"]) for rows, found in parts]
+        return bursts.set_points_aside(*(np.concatenate(part) for part in zip(*chosen, strict=True)))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def find(self, bursts: Bursts) -> dict[str, NDArray[np.int64]]:
+        """Find spikes in bursts that are divided by `scale`.
+
+        Parameters
+        ----------
+        bursts : Bursts
+
+        Returns
+        -------
+        dict of str to array
+            "bursts" and "points": positions of the bursts, and of the points in them.
+        """
+        usual, chosen = (self.usual_size, self.usual_worth), []
+        for rows, block in _small_blocks(bursts):
             far = distances(block, self.least_size, usual, minority=True)
             burst, point = np.nonzero(far > self.distance)
             chosen.append((rows[burst], point))
-        return bursts.set_points_aside(*(np.concatenate(part) for part in zip(*chosen, strict=True)))
+        where = (np.concatenate(part) for part in zip(*chosen, strict=True))
+        return dict(zip(("bursts", "points"), where, strict=True))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # values that are refused elsewhere, by the name of their burst
@@ -161,12 +181,14 @@ def find_spikes(bursts: Bursts, *, guard: bool = False) -> SpikeRule | None:
     return SpikeRule(distance, scale, least_size, *usual)
 
 
-def without_spikes(bursts: Bursts) -> Bursts:
+def without_spikes(bursts: Bursts, keep: KeepParts | None = None) -> Bursts:
     """Find spikes and set them aside.
 
     Parameters
     ----------
     bursts : Bursts
+    keep : KeepParts, optional
+        As for `BurstStatistics.from_bursts`.
 
     Returns
     -------
@@ -179,10 +201,10 @@ def without_spikes(bursts: Bursts) -> Bursts:
     >>> without_spikes(datasets.mushroom(n_bursts=200, n_points=20, random_state=0).bursts).set_aside.sum()
     np.int64(0)
     """
-    return set_aside(bursts, find_spikes(bursts))
+    return set_aside(bursts, find_spikes(bursts), keep)
 
 
-def set_aside(bursts: Bursts, rule: SpikeRule | None) -> Bursts:
+def set_aside(bursts: Bursts, rule: SpikeRule | None, keep: KeepParts | None = None) -> Bursts:
     """Set aside what a rule calls a spike, and let nobody look for others.
 
     Parameters
@@ -190,6 +212,8 @@ def set_aside(bursts: Bursts, rule: SpikeRule | None) -> Bursts:
     bursts : Bursts
     rule : SpikeRule or None
         None: no point is a spike.
+    keep : KeepParts, optional
+        As for `BurstStatistics.from_bursts`.
 
     Returns
     -------
@@ -205,7 +229,7 @@ def set_aside(bursts: Bursts, rule: SpikeRule | None) -> Bursts:
     """
     if bursts.screened:
         return bursts
-    return bursts.set_points_aside([], []) if rule is None else rule.clean(bursts)
+    return bursts.set_points_aside([], []) if rule is None else rule.clean(bursts, keep)
 
 
 def well_kept(bursts: Bursts) -> Bursts:

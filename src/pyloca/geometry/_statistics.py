@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._arguments import brief
 from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
-from pyloca.geometry._local import Local, look, nothing, split_noise
+from pyloca.geometry._local import split_noise
+from pyloca.geometry._look import KeepParts, look_at_all
+from pyloca.geometry._merge import merge
 from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
 from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
 from pyloca.geometry._planes import straighten
-from pyloca.geometry._rails import Rails
 from pyloca.geometry._refusals import (
     allowed_strays,
     as_counts,
@@ -24,7 +25,6 @@ from pyloca.geometry._refusals import (
     check_k,
     labels_of,
     may_be_left_out,
-    refuse_bad_values,
     refuse_few,
     refuse_missing,
     refuse_options,
@@ -36,10 +36,10 @@ from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.geometry._tails import tails_from_fourths
 from pyloca.thresholds import MIN_BURSTS
 
-__all__ = ["BurstStatistics"]
+__all__ = ["PER_BURST", "BurstStatistics"]
 
 EPS = np.finfo(np.float64).eps
-_PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
+PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class BurstStatistics:
         whether it is left out.
     set_aside : (N,) array of int
         Points of each burst that were set aside as spikes; they are not among the M_i.
+    known_std : float or None
+        σ, if the bursts knew it.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class BurstStatistics:
     units: tuple[str, ...] | None = None
     marks: NDArray[Any] = None  # type: ignore[assignment]
     set_aside: NDArray[np.int64] = None  # type: ignore[assignment]  # filled in below
+    known_std: float | None = None
 
     def __post_init__(self) -> None:
         """Name bursts by their numbers if no names were given."""
@@ -125,6 +128,7 @@ class BurstStatistics:
         static: Bursts | ArrayLike | None = None,
         min_bursts: int = MIN_BURSTS,
         max_strays: float = 0.0,
+        keep: KeepParts | None = None,
     ) -> BurstStatistics:
         """Compute the statistics of raw bursts, in one pass, without points that are spikes.
 
@@ -144,6 +148,8 @@ class BurstStatistics:
         max_strays : float, default=0
             Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
             are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
+        keep : KeepParts, optional
+            Where parts that are done are kept, so that an interrupted run goes on where it was (`write_statistics`).
 
         Returns
         -------
@@ -167,13 +173,14 @@ class BurstStatistics:
         bursts = Bursts(bursts)
         refuse_few(len(bursts), min_bursts)
         labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
+        labels["known_std"] = bursts.burst_std
         if bursts.perturbed_dim is not None:
             refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
             seen = look_by_regression(bursts)
             out = cls(*seen[:2], seen.counts, seen.residuals, tilts=seen.tilts, **labels)
             out._refuse_flat_bursts(max_strays)
             return out
-        bursts = without_spikes(bursts)
+        bursts = without_spikes(bursts, keep)
         refuse_short(bursts, 1, max_strays)
         typical = well_kept(_long(bursts, max_strays))
         try:
@@ -184,18 +191,7 @@ class BurstStatistics:
             refuse_missing(bursts)  # only a sample was read; say what all bursts lack
             raise
         refuse_short(bursts, k, max_strays)
-        seen = Local.empty(len(bursts), k, bursts.n_features)
-        rails = Rails(bursts)
-        for rows, block in bursts.blocks():
-            refuse_bad_values(bursts, rows, block)
-            if block.shape[1] <= k:  # too short, and few enough to be left out
-                for array, values in zip(seen, nothing(block, k), strict=True):
-                    array[rows] = values
-                continue
-            rails.add(rows, block)
-            white = None if noise is None or floor is None else noise.whitener(block.mean(axis=1), floor)
-            for array, values in zip(seen, look(block, k, white), strict=True):
-                array[rows] = values
+        seen, rails = look_at_all(bursts, k, noise, floor, keep)
         if noise is not None and floor is not None:
             straighten(seen, bursts, noise, floor)
         out = cls(
@@ -342,6 +338,35 @@ class BurstStatistics:
         out._refuse_flat_bursts()
         return out
 
+    @classmethod
+    def merge(cls, parts: Sequence[BurstStatistics]) -> BurstStatistics:
+        """Join the statistics of several sets of bursts.
+
+        Parameters
+        ----------
+        parts : sequence of BurstStatistics
+            Computed with the same k, the same noise and the same features. Bursts that have no ids in any part are
+            numbered from 0. `tails` is the mean of the parts, by their numbers of bursts.
+
+        Returns
+        -------
+        BurstStatistics
+
+        Raises
+        ------
+        BurstError
+            If k, features, units, σ or the noise differ, or if two bursts have the same id.
+
+        Examples
+        --------
+        >>> from pyloca import datasets
+        >>> bursts = datasets.mushroom(n_bursts=100, n_points=10, random_state=0).bursts
+        >>> halves = [BurstStatistics.from_bursts(part, 2) for part in (bursts[:50], bursts[50:])]
+        >>> len(BurstStatistics.merge(halves))
+        100
+        """
+        return merge(parts, PER_BURST)
+
     # -- what it holds ------------------------------------------------------------------------------------------
 
     @property
@@ -392,7 +417,7 @@ class BurstStatistics:
     def __getitem__(self, rows: Any) -> BurstStatistics:
         if np.ndim(self.counts[rows]) != 1:
             raise IndexError(f"expected a slice, a mask or a list of integers to select bursts; got {brief(rows)}.")
-        chosen = {name: getattr(self, name) for name in _PER_BURST}
+        chosen = {name: getattr(self, name) for name in PER_BURST}
         return replace(self, **{name: array[rows] for name, array in chosen.items() if array is not None})
 
     def name_of(self, row: int) -> str:

@@ -109,7 +109,10 @@ def check_fusion(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str,
 
 def check_covariance(name: str, arrays: Arrays) -> None:
     """Refuse what would be errors whose squares are negative."""
-    values = np.linalg.eigvalsh(arrays[name])
+    array = arrays[name]
+    if np.abs(array - array.T).max() > ROUNDING * np.abs(array).max():
+        raise ModelFileError(f"the array {name!r} is not a covariance: it is not symmetric")
+    values = np.linalg.eigvalsh(array)
     if values[0] < -ROUNDING * max(values[-1], 1e-300):
         raise ModelFileError(f"the array {name!r} is not a covariance: it has the eigenvalue {values[0]:.3g}")
 

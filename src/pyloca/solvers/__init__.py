@@ -8,6 +8,7 @@ from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._paper import solve_paper
 from pyloca.solvers._problem import Problem, Solution
 from pyloca.solvers._quasi_newton import LBFGS, Minimum, minimize
+from pyloca.solvers._shards import told_place
 
 SOLVERS: dict[str, Callable[[Problem, Monitor], Solution]] = {"fast": solve_fast, "paper": solve_paper}
 
@@ -25,4 +26,5 @@ __all__ = [
     "minimize",
     "solve_fast",
     "solve_paper",
+    "told_place",
 ]

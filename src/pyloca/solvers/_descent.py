@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyloca.errors import ConvergenceError
 from pyloca.networks import PushforwardKernel
@@ -22,6 +22,7 @@ from pyloca.solvers._checkpoint import State
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
+from pyloca.solvers._shards import SHARD, Loss, Shards, shard_sums
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
 
@@ -43,7 +44,6 @@ COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends 
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 
-Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
 Cotangents = Callable[[Tensor], Tensor]  # of the residuals whose Gauss–Newton matrix is wanted, at a network's output
 
 
@@ -71,6 +71,9 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
+    # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
+    network: nn.Module | None = None
+    narrowed: Callable[[Loss, slice], Loss] | None = None
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
@@ -120,9 +123,11 @@ class Descent:
         budget: int,
         random: np.random.RandomState,
         generator: torch.Generator,
+        client: Any = None,
     ) -> None:
         self.monitor, self.state, self.budget = monitor, state, budget
         self.random, self.generator = random, generator
+        self.client = client  # of Dask, whose workers evaluate large stages
 
     def fit(
         self,
@@ -162,6 +167,8 @@ class Descent:
         optimizer, decay = self._lower(task, resumed=resumed)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
+            if optimizer is not None:
+                del optimizer.function  # only its memory goes on; the bursts behind it make room for more
             optimizer, decay = self._lower(task, optimizer, decay)
         task.kernel.load(self.state.best_theta)
 
@@ -232,6 +239,7 @@ class Descent:
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
         loss, gain, patience = task.loss(at.subset), task.gain(n), PATIENCE
+        shards = self._shards(task, staged, loss)
         if n < task.train.shape[1]:
             gain = max(gain, COARSE_GAIN)
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
@@ -240,7 +248,9 @@ class Descent:
             ratio, fresh = task.ratio(at.rung, n), not resumed
             if resumed:
                 decay, score, resumed = at.decay, Score(at.score, at.many_lost), False
-                optimizer = LBFGS.resume(Evaluation(task.kernel, staged, loss, decay), at.optimizer)
+                function = Evaluation(task.kernel, staged, loss, decay)
+                function.shards = shards
+                optimizer = LBFGS.resume(function, at.optimizer)
                 at.optimizer = {}
             else:
                 at.stage_best, at.idle, at.going = np.inf, 0, True
@@ -249,6 +259,7 @@ class Descent:
                 if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
                     before, decay, fresh = decay, ratio * score.value, False
                     function = Evaluation(task.kernel, staged, loss, decay)
+                    function.shards = shards
                     if optimizer is None:
                         optimizer = LBFGS(function, at.theta)
                     else:
@@ -268,6 +279,12 @@ class Descent:
             at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
             optimizer = None  # a much lower decay leads far away, where the memory would mislead
         return optimizer, decay
+
+    def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
+        """Put a stage of several shards on the workers, if there are any."""
+        if self.client is None or task.network is None or task.narrowed is None or stack.shape[1] <= SHARD:
+            return None
+        return Shards(self.client, task.network, stack, loss, task.narrowed)
 
     def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
         self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)
@@ -329,23 +346,20 @@ class Descent:
 
 
 class Evaluation:
-    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), chunk by chunk through one set of buffers."""
+    """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), shard by shard, here or on workers."""
 
     def __init__(self, kernel: PushforwardKernel, stack: Tensor, loss: Loss, decay: float) -> None:
-        self.kernel, self.loss, self.decay = kernel, loss, decay
+        self.kernel, self.stack, self.loss, self.decay = kernel, stack, loss, decay
         self.n = stack.shape[1]
-        self.chunks = [
-            (slice(start, start + CHUNK), stack[:, start : start + CHUNK].contiguous())
-            for start in range(0, self.n, CHUNK)
-        ]
+        self.shards: Shards | None = None  # the same bursts on workers
 
     def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         self.kernel.theta.copy_(theta)
+        sums = shard_sums(self.kernel, self.stack, self.loss) if self.shards is None else self.shards.sums(theta)
         total, gradient = 0.0, torch.zeros_like(theta)
-        for part, stack in self.chunks:
-            value, cotangent = self.loss(self.kernel.forward(stack), part)
+        for value, part in sums:
             total += value
-            self.kernel.backward(cotangent, gradient)
+            gradient += part
         decayed = theta if self.kernel.penalty is None else theta * self.kernel.penalty
         gradient.div_(self.n).add_(decayed, alpha=2 * self.decay)
         return total / self.n + self.decay * float(torch.dot(theta, decayed)), gradient

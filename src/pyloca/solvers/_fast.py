@@ -47,6 +47,8 @@ from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Sco
 from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
+from pyloca.solvers._shards import MANY, training_client
+from pyloca.solvers._stack import LazyStack
 from pyloca.thresholds import CURED, MANY_APART, STRAINED
 
 __all__ = ["FastState", "solve_fast"]
@@ -148,7 +150,8 @@ class _FastSolver:
         )
         self.encoder_kernel, self.decoder_kernel = self._kernel(), make_kernel(self.decoder)
         self.state = FastState()
-        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator)
+        client = training_client(len(problem.statistics)) if problem.device.type == "cpu" else None
+        self.descent = Descent(monitor, self.state, self._budget(), self.random, self.generator, client)
 
     def solve(self) -> Solution:
         self._warn("encoder", self.encoder, self.trained.n_features)
@@ -370,6 +373,8 @@ class _FastSolver:
             ratios=DECAYS,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
+            network=self.encoder,
+            narrowed=_narrowed,
         )
 
     # -- decode -------------------------------------------------------------------------------------------------
@@ -519,13 +524,9 @@ class _FastSolver:
 
     def _stack(self, rows: NDArray[np.int64], out_scale: float) -> Tensor:
         """Stack means and tangents in units of the data, scaled so that pushed tangents are T_i: (1 + k, n, D)."""
-        statistics, problem = self.problem.statistics, self.problem
-        stack = np.empty((1 + statistics.intrinsic_dim, len(rows), statistics.n_features))
-        stack[0] = (statistics.means[rows] - self.shift) / self.scale
-        unit = out_scale / (self.scale * problem.burst_std)
-        for axis in range(statistics.intrinsic_dim):
-            np.multiply(statistics.tangents[rows, axis], unit, out=stack[1 + axis])
-        return self._tensor(stack)
+        unit = out_scale / (self.scale * self.problem.burst_std)
+        stack: Any = LazyStack(self.problem.statistics, rows, self.shift, self.scale, unit, self.problem.device)
+        return stack if len(rows) >= MANY else stack[:, :]
 
 
 def _squares(targets: Tensor, weights: Tensor | None, output: Tensor, part: slice) -> tuple[float, Tensor]:
@@ -543,6 +544,15 @@ def _likelihood(weights: Tensor, noise: tuple[Tensor, ...], output: Tensor, part
     cotangent = torch.zeros_like(output)
     torch.mul(gradient, weights[part, None], out=cotangent[1:])
     return float(torch.dot(value, weights[part])), cotangent
+
+
+def _narrowed(loss: Any, part: slice) -> Loss:
+    """Take a loss of whitening to that of a part of its bursts."""
+    if loss.func is _anchored:
+        inner, anchors = loss.args
+        return partial(_anchored, _narrowed(inner, part), anchors[part])
+    weights, noise = loss.args
+    return partial(_likelihood, weights[part], tuple(array[part] for array in noise))
 
 
 def _with_gradient(pushed: Tensor, noise: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:

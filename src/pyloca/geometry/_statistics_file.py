@@ -1,0 +1,289 @@
+"""Statistics in Zarr: with a manifest that says what is complete, and a SHA-256 of every chunk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca._optional import need
+from pyloca.bursts import Bursts, as_bursts, create_array, replace_folder
+from pyloca.errors import BurstError
+from pyloca.geometry._keep import KeepParts
+from pyloca.geometry._noise import Noise
+from pyloca.geometry._statistics import PER_BURST, BurstStatistics
+
+__all__ = ["holds_statistics", "read_statistics", "save_statistics", "write_statistics"]
+
+KEY, VERSION = "pyloca-statistics", 1
+ROWS = 1 << 14  # bursts in a chunk
+TEXT = ("ids", "marks")
+FACTS = ("tails", "feature_names", "units", "known_std")
+NEEDED = ("means", "tangents", "counts", "residuals", "ids", "marks", "set_aside")
+
+
+def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str]) -> Path:
+    """Write statistics to a Zarr folder, which appears when it is complete.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    path : path
+        Ending in .zarr.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    BurstError
+        If the name does not end in .zarr.
+    OSError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from pyloca import datasets
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(100, 10, random_state=0).bursts)
+    >>> with TemporaryDirectory() as folder:
+    ...     again = read_statistics(save_statistics(statistics, f"{folder}/stats.zarr"))
+    >>> bool((again.tangents == statistics.tangents).all())
+    True
+    """
+    path = _zarr_path(path)
+    zarr = need("zarr", "scale")
+    arrays = {name: getattr(statistics, name) for name in PER_BURST}
+    if statistics.instrument is not None:
+        arrays |= {f"instrument.{name}": array for name, array in vars(statistics.instrument).items()}
+    arrays = {name: _storable(name, array) for name, array in arrays.items() if array is not None}
+
+    def write(folder: Path) -> None:
+        group = zarr.open_group(str(folder), mode="w")
+        digests: dict[str, list[str]] = {}
+        for name, array in arrays.items():
+            target, digests[name] = create_array(group, name, array.shape, array.dtype, ROWS), []
+            for start in range(0, len(array), ROWS):
+                rows = array[start : start + ROWS]
+                target[start : start + ROWS] = rows
+                digests[name].append(_digest_of(rows))
+        shapes = {name: list(array.shape) for name, array in arrays.items()}
+        facts = {name: getattr(statistics, name) for name in FACTS}
+        manifest = json.loads(json.dumps({"version": VERSION, "facts": facts, "shapes": shapes, "digests": digests}))
+        group.attrs[KEY] = manifest | {"sha256": _seal(manifest)}
+
+    return replace_folder(path, write)
+
+
+def read_statistics(path: str | os.PathLike[str]) -> BurstStatistics:
+    """Read statistics that `save_statistics` or `pyloca statistics` wrote, checking every chunk.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    BurstStatistics
+
+    Raises
+    ------
+    BurstError
+        If a chunk is missing or damaged, or the folder is not complete.
+
+    Examples
+    --------
+    >>> read_statistics("missing.zarr")
+    Traceback (most recent call last):
+    ...
+    pyloca.errors.BurstError: missing.zarr: there is no such folder.
+    """
+    path = _zarr_path(path)
+    if not path.is_dir():
+        raise BurstError(f"{path}: there is no such folder.")
+    zarr = need("zarr", "scale")
+    try:
+        group = zarr.open_group(str(path), mode="r")
+        manifest = dict(group.attrs[KEY])
+        good = manifest.pop("sha256") == _seal(manifest) and manifest["version"] == VERSION
+        facts, shapes, digests = manifest["facts"], manifest["shapes"], manifest["digests"]
+    except Exception as error:  # whatever the parser stumbles over: it is not our file
+        raise BurstError(f"{path}: not a readable folder of burst statistics ({str(error)[:200]}).") from error
+    if not good:
+        raise BurstError(f"{path}: its manifest does not match its checksum; it was altered or damaged.")
+    arrays: dict[str, Any] = {name: _read_array(group, path, name, shapes[name], digests[name]) for name in shapes}
+    _refuse_other_shapes(path, arrays)
+    instrument: dict[str, Any] = {f.name: arrays.pop(f"instrument.{f.name}", None) for f in fields(Noise)}
+    facts |= {name: None if facts[name] is None else tuple(facts[name]) for name in ("feature_names", "units")}
+    noise = None if instrument["levels"] is None else Noise(**instrument)
+    return BurstStatistics(**arrays, instrument=noise, **facts)
+
+
+def _read_array(group: Any, path: Path, name: str, shape: list[int], digests: list[str]) -> NDArray[Any]:
+    found: list[NDArray[Any]] = []
+    try:
+        stored = group[name]
+        alike = list(stored.shape) == shape and len(digests) == -(-shape[0] // ROWS)
+        for number, start in enumerate(range(0, shape[0], ROWS) if alike else ()):
+            rows = np.asarray(stored[start : start + ROWS])
+            if _digest_of(rows) != digests[number]:
+                raise ValueError(f"chunk {number} does not match its checksum")
+            found.append(rows)
+        if not alike:
+            raise ValueError("its shape is not that of the manifest")
+    except Exception as error:
+        raise BurstError(
+            f"{path}: '{name}' cannot be read: a chunk is missing or damaged ({str(error)[:200]}). Compute the "
+            "statistics again, or restore the folder from a copy."
+        ) from error
+    values = np.concatenate(found) if found else np.empty(shape)
+    if values.dtype.kind == "T":
+        return values.astype(object) if name == "marks" else np.array(values.tolist())
+    return values
+
+
+def _refuse_other_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse arrays that a valid checksum was put on, but that are not statistics."""
+    missing = [name for name in NEEDED if name not in arrays]
+    extra = [name for name in arrays if name not in PER_BURST and not name.startswith("instrument.")]
+    if missing or extra:
+        raise BurstError(f"{path}: not burst statistics ({', '.join(missing) or 'nothing'} missing, {extra} unknown).")
+    shape = arrays["tangents"].shape
+    if len(shape) != 3 or 0 in shape:
+        raise BurstError(f"{path}: tangents have shape {shape}; expected (N, k, D).")
+    n, k, dim = shape
+    expected = {"means": (n, dim), "tangents": shape, "total": (n, k, k), "noise": (n, k, k)}
+    for name, array in arrays.items():
+        if name.startswith("instrument."):
+            continue
+        if array.shape != expected.get(name, (n,)):
+            raise BurstError(f"{path}: {name} has shape {array.shape}; expected {expected.get(name, (n,))}.")
+        if name not in TEXT and (array.dtype.kind not in "fi" or (name != "counts" and not np.isfinite(array).all())):
+            raise BurstError(f"{path}: {name} holds values that are not finite numbers.")
+
+
+def holds_statistics(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a folder of statistics, complete or not.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> holds_statistics("bursts.csv")
+    False
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".zarr" or not (path / "zarr.json").is_file():
+        return False
+    try:
+        return KEY in json.loads((path / "zarr.json").read_text(encoding="utf-8")).get("attributes", {})
+    except (ValueError, OSError, AttributeError):
+        return False
+
+
+def write_statistics(
+    data: Bursts | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> BurstStatistics:
+    """Compute the statistics of bursts and write them; a run that was killed goes on where it was.
+
+    Until all is done, finished parts are kept in the folder ``path + ".partial"``. They are used again if the file of
+    bursts (names, sizes and times of its chunks) and the options are the same.
+
+    Parameters
+    ----------
+    data : path or Bursts
+    path : path
+        Ending in .zarr.
+    source : path, optional
+        The file that `data` were read from. Without it, runs on `Bursts` start afresh: there is no telling whether they
+        are the same.
+    **options
+        As for `BurstStatistics.from_bursts`.
+
+    Returns
+    -------
+    BurstStatistics
+
+    Raises
+    ------
+    BurstError
+        If the bursts cannot be used.
+    WorkerError
+        If Dask workers, or their scheduler, are lost.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from pyloca import datasets
+    >>> with TemporaryDirectory() as folder:
+    ...     write_statistics(datasets.mushroom(100, 10, random_state=0).bursts, f"{folder}/stats.zarr").intrinsic_dim
+    2
+    """
+    path = _zarr_path(path)
+    partial = path.with_name(f"{path.name}.partial")
+    bursts = as_bursts(data)
+    source = data if isinstance(data, (str, os.PathLike)) else source
+    listed = [os.urandom(16).hex()] if source is None else _listing(Path(source))
+    said = {name: _plain(value) for name, value in options.items()}
+    partial.mkdir(parents=False, exist_ok=True)
+    facts = {"version": VERSION, "source": listed, "options": said, "names": bursts.feature_names}
+    try:
+        statistics = BurstStatistics.from_bursts(bursts, keep=KeepParts(partial, _seal(facts)), **options)
+    except BurstError:
+        shutil.rmtree(partial)  # to go on would end the same way
+        raise
+    save_statistics(statistics, path)
+    shutil.rmtree(partial)
+    return statistics
+
+
+def _listing(path: Path) -> list[Any]:
+    """List the files of a folder, or a file: name, size and time."""
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return [[str(p.relative_to(path)), p.stat().st_size, p.stat().st_mtime_ns] for p in files]
+
+
+def _plain(value: Any) -> Any:
+    """Describe an option for a digest."""
+    if isinstance(value, Bursts):
+        return hashlib.sha256(value.to_ragged()[0].tobytes()).hexdigest()
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _zarr_path(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.suffix.lower() != ".zarr":
+        raise BurstError(f"{path}: statistics are kept in .zarr folders; got the suffix {path.suffix!r}.")
+    return path
+
+
+def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    text = name in TEXT and array.dtype.kind not in "iu"
+    return array.astype(np.dtypes.StringDType()) if text else np.ascontiguousarray(array)
+
+
+def _digest_of(rows: NDArray[Any]) -> str:
+    content = json.dumps(rows.tolist()).encode() if rows.dtype.kind == "T" else np.ascontiguousarray(rows).tobytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
