@@ -1,4 +1,4 @@
-"""Model files of earlier versions load and give the numbers that they gave (tests/data/models_0_1: written by 0.1.0)."""
+"""Model files of earlier versions load and give the same numbers (tests/data/models_0_1: written by 0.1.0)."""
 
 from pathlib import Path
 
