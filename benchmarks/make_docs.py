@@ -599,6 +599,7 @@ def with_part(page: Path, part: str) -> str:
 # Pages with a generated part, and what writes it.
 PARTS = {
     "README.md": accuracy_table,
+    "paper.md": accuracy_table,
     "docs/trust.md": thresholds_tables,
     "docs/export.md": export_tables,
     "docs/durable.md": machines_table,

@@ -20,7 +20,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "gallery_scores",
@@ -53,6 +52,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page loads scripts from the network; gallery_table.md has the seconds
     "within_subsection_order": "ExampleTitleSortKey",
 }
 

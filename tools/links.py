@@ -44,7 +44,8 @@ class Page(HTMLParser):
 
 def faults(root: Path) -> list[str]:
     """What is wrong with the pages below a folder, in words."""
-    pages = {path.resolve(): Page(path) for path in sorted(root.rglob("*.html"))}
+    files = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]  # there: templates of themes
+    pages = {path.resolve(): Page(path) for path in files}
     wrong = [] if pages else [f"{root} has no pages"]
     for path, page in pages.items():
         here = path.relative_to(root.resolve())
