@@ -77,8 +77,8 @@ def test_what_anchors_tell_of_the_encoders_errors_is_subtracted(a, b):
     assert rms(told.coordinates - b.transform(gauge(NEW))) < 0.8 * rigid
     assert found.standard_error < found.rigid_error
     # there and back again
-    there = found.rigid.apply(a.transform(sheet(NEW)))
-    np.testing.assert_allclose(found.seams.undone(0, there - found.seams.errors(0, there)[0]), there, atol=1e-4)
+    there = found.joint.common(a.transform(sheet(NEW)), 0)
+    np.testing.assert_allclose(found.joint.own(there, 0), a.transform(sheet(NEW)), atol=1e-9)
 
 
 def test_to_itself_is_the_round_trip(five, a):
@@ -93,14 +93,14 @@ def test_what_an_instrument_has_not_seen_is_not_trusted(five):
 
 
 def test_the_stated_error_of_the_map_is_that_of_repeated_anchors(a, b):
-    """The map at one place, from 20 sets of anchors: its scatter against its standard error without the encoders'."""
-    place, images, stated = a.transform(sheet(SPREAD[:1])), [], []
+    """A prediction at one place, from 20 sets of anchors: its error against the stated one."""
+    place = SPREAD[:1]
+    off, stated = [], []
     for seed in range(20):
-        found = quietly(a, b, anchors(plan(6, seed)))
-        images.append(found.candidates[0].rigid.apply(place)[0])
-        stated.append(found.rigid_error**2 - found.variance)
-    ratio = np.var(images, axis=0).mean() / np.mean(stated)
-    assert 0.2 < ratio < 2.0
+        told = quietly(a, b, anchors(plan(6, seed))).predict(sheet(place), "a", "b")
+        off.append(told.coordinates[0] - b.transform(gauge(place))[0])
+        stated.append(told.coordinate_errors[0] ** 2)
+    assert 0.2 < np.square(off).mean() / np.mean(stated) < 2.0
 
 
 def test_pairs_of_ids(a, b):

@@ -19,13 +19,12 @@ from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.findings import data_size, round_trip_errors
 from pyloca.matching._anchors import Pairs
-from pyloca.matching._match import Match, match
+from pyloca.matching._match import match
+from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model
 from pyloca.matching._rigid import inverse
-from pyloca.matching._robust import robust_procrustes
-from pyloca.matching._solve import PRIOR_DEGREES
 from pyloca.matching._support import Support
-from pyloca.metrics import RigidMap
+from pyloca.metrics import RigidMap, calibrate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -203,7 +202,7 @@ def recalibrate(
     moved = moved_model(fresh, back)
     error = found.rigid_error * back.scale
     displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
-    displacement_p = _displaced(displacement[inside], error, found.degrees, model.n_components_)
+    displacement_p = _displaced(displacement[inside], error, found.joint.degrees, model.n_components_)
     p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))
     tests = (whitening_p, round_trip_p, displacement_p)
     return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error)
@@ -262,7 +261,7 @@ def _as_seen(model: LOCA, readings: Array) -> Array:
 def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:
     """Choose the candidate that agrees with the old encoder, if that still tells."""
     if inside.mean() < FAITHFUL:
-        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it does not place the new bursts.")
+        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it does not place the new bursts.")
     before, after = old[inside], new[inside]
     spread = float(np.sqrt(before.var(axis=0).sum()))
     off = [
@@ -271,11 +270,10 @@ def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) ->
     ]
     order = np.argsort(off)
     if not off[order[0]] < NEAR * spread:
-        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
+        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
     if not found.continuous:
         return found.choose(int(order[0]))
     # Of infinitely many, the one that the old encoder asks for.
-    variance = np.full(len(before), found.variance)
-    asked = robust_procrustes(before, after, np.ones(len(before)), variance, PRIOR_DEGREES, scale=found.scaled).rigid
+    asked = calibrate(after, before, scale=found.scaled)
     chosen = replace(found.candidates[order[0]], rigid=asked)
-    return replace(found, candidates=(chosen, *found.candidates), chosen=0)
+    return replace(found, candidates=(chosen, *found.candidates)).choose(0)

@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from pyloca.errors import MatchError
-from pyloca.estimator import LOCA, training_embedding
+from pyloca.estimator import training_embedding
 from pyloca.matching._anchors import Anchors
-from pyloca.matching._precision import coordinate_variance
+from pyloca.matching._joint import Edge, Joint, refine
+from pyloca.matching._precision import Instrument
 from pyloca.matching._register import DIFFERENT, Registered, Registration
 from pyloca.matching._rigid import freedom
 from pyloca.matching._robust import robust_procrustes
-from pyloca.matching._seams import Seams, no_seams, pair_seams
 from pyloca.metrics import RigidMap
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
 
 Array = NDArray[np.float64]
 
-PRIOR_DEGREES = 4.0  # observations that the fits' own word on their errors is worth
+PRIOR_DEGREES = 8.0  # observations that the fits' own word on their errors is worth
 UNRELATED = 0.25  # variance of residuals, as a part of that of the anchors, from which pairs do not belong together
 OFF = 0.001  # p-value of anchors below which a candidate does not agree with them
 DISAGREE = 16.0  # times the expected variance of residuals, from which anchors contradict the fits
@@ -69,7 +69,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Solution:
-    """Candidates, the best first, and what is known about their errors, in the coordinates of B.
+    """Candidates, the best first, and what is known about their errors.
 
     Attributes
     ----------
@@ -80,15 +80,8 @@ class Solution:
         Distance of each anchor from where it should be, under the best candidate.
     used : (n,) array of bool
         Anchors that were used.
-    variance : float
-        Of mapped coordinates of A about those of B for the same state, per coordinate, were the map exact.
-    degrees : float
-        Degrees of freedom of `variance`.
-    seams : Seams
-        The errors of both encoders together after the best map, as far as anchors tell.
-    covariance : (p, p) array
-        Of the parameters of the map: turns about `centre`, shifts, logarithm of the scale.
-    centre : (d,) array
+    joint : Joint
+        Both instruments in the coordinates of B, by the best candidate.
     continuous : bool
         Whether the possible candidates are samples of a continuum.
     words : tuple of str
@@ -99,34 +92,49 @@ class Solution:
     how: str
     residuals: Array
     used: NDArray[np.bool_]
-    variance: float
-    degrees: float
-    seams: Seams
-    covariance: Array
-    centre: Array
+    joint: Joint
     continuous: bool = False
     words: tuple[str, ...] = ()
 
 
-def solve(a: LOCA, b: LOCA, anchors: Anchors | None, settings: Settings) -> Solution:
+def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
     """Find all candidates."""
-    places_a, places_b = training_embedding(a), training_embedding(b)
-    factor = float(np.sqrt(places_b.var(axis=0).sum() / places_a.var(axis=0).sum())) if settings.scale else 1.0
-    variance = factor**2 * coordinate_variance(a) + coordinate_variance(b)
     if anchors is None:
-        return _by_shape(places_a, places_b, None, variance, settings)
+        return _by_shape(a, b, None, settings)
     seen = anchors.seen
     anchors, words = _seen(anchors)
-    found = _by_anchors(anchors, places_a, variance, settings)
+    found = _by_anchors(a, b, anchors, settings)
     if found is None:
-        found = _by_shape(places_a, places_b, anchors, variance, settings)
+        found = _by_shape(a, b, anchors, settings)
     else:
-        shape = Registration(places_a, places_b, scale=settings.scale, seed=settings.seed)
+        places = training_embedding(a.model), training_embedding(b.model)
+        shape = Registration(*places, scale=settings.scale, seed=settings.seed)
         scored = tuple(replace(one, overlap=shape.overlap(one.rigid)) for one in found.candidates)
         found = replace(found, candidates=scored)
     used, residuals = np.zeros(len(seen), dtype=bool), np.full(len(seen), np.nan)
     used[seen], residuals[seen] = found.used, found.residuals
     return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
+
+
+def _variance(a: Instrument, b: Instrument, scale: bool) -> float:
+    """Return the variance of mapped coordinates of A about those of B for the same state, per coordinate."""
+    sizes = [training_embedding(one.model).var(axis=0).sum() for one in (a, b)]
+    return (float(sizes[1] / sizes[0]) if scale else 1.0) * a.variance + b.variance
+
+
+def _start(a: Instrument, b: Instrument, rigid: RigidMap, centre: Array) -> Joint:
+    """Return both instruments in the coordinates of B, before anything is refined."""
+    d = len(centre)
+    sizes = freedom(d, scale=True) + a.elastic.size, freedom(d, scale=True) + b.elastic.size
+    return Joint(
+        (rigid, RigidMap(np.eye(d), np.zeros(d))),
+        (a.elastic, b.elastic),
+        (np.zeros(a.elastic.size), np.zeros(b.elastic.size)),
+        np.zeros((sum(sizes), sum(sizes))),
+        np.tile(centre, (2, 1)),
+        np.array([a.rough, b.rough]),
+        PRIOR_DEGREES,
+    )
 
 
 def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
@@ -148,57 +156,59 @@ def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
 # -- by anchors -------------------------------------------------------------------------------------------------------
 
 
-def _by_anchors(anchors: Anchors, states: Array, variance: float, settings: Settings) -> Solution | None:
+def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) -> Solution | None:
     """Fit the map to anchors; None if they do not fix it."""
     n, d = anchors.A.shape
     if n < d + 1:
         return None
-    expected = variance + anchors.variance
+    expected = _variance(a, b, settings.scale) + anchors.variance
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
     )
-    used, rigid, p = found.right, found.rigid, freedom(d, scale=settings.scale)
-    placed = rigid.apply(anchors.A)
-    residuals = np.linalg.norm(anchors.B - placed, axis=1)
-    degrees = max(d * int(used.sum()) - p, 1)
-    residual = float(np.square(residuals[used]).sum()) / degrees
-    spread = float(anchors.B[used].var(axis=0).sum()) / d
-    possible = residual < UNRELATED * spread
-    fixed = _fixed(anchors.A[used], anchors.B[used], anchors.weights[used], found.variance, settings.scale)
-    if possible and not fixed:
+    used, p = found.right, freedom(d, scale=settings.scale)
+    A, B = anchors.A[used], anchors.B[used]
+    squared = np.square(B - found.rigid.apply(A)).sum(axis=1)
+    degrees = max(d * len(A) - p, 1)
+    residual, spread = float(squared.sum()) / degrees, float(B.var(axis=0).sum()) / d
+    fixed = _fixed(A, B, anchors.weights[used], found.variance, settings.scale)
+    if not fixed and residual <= DISAGREE * expected.mean():
         return None
-    centre = anchors.B[used].mean(axis=0)
+    possible = fixed and residual < UNRELATED * spread
     weights = (anchors.weights / anchors.weights.mean() * expected.mean() / expected)[used]
-    seams, covariance = pair_seams(
-        placed[used],
-        anchors.B[used],
-        anchors.variance[used] + expected.mean() * np.maximum(1 / weights - 1, 0.0),
-        rigid.apply(states),
-        variance,
-        PRIOR_DEGREES,
-        scale=settings.scale,
-    )
-    squared = float((weights * np.square(residuals[used])).sum()) / expected.mean()
-    anchors_p = float(chi2.sf(squared, degrees))
+    anchors_p = float(chi2.sf(float((weights * squared).sum()) / expected.mean(), degrees))
+    doubt = expected.mean() * np.maximum(1 / weights - 1, 0.0)  # of anchors that count less than others
+    edge = Edge(0, 1, A, B, anchors.variance[used] + found.rigid.scale**2 * a.rough + b.rough + doubt)
+    joint = _start(a, b, found.rigid, B.mean(axis=0))
+    if possible:
+        free = np.ones((2, freedom(d, scale=True)), dtype=bool)
+        free[0, -1], free[1] = settings.scale, False
+        joint = refine(joint, (a.seen, b.seen), (edge,), free, PRIOR_DEGREES)
+    rigid = joint.maps[0]
+    candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
+    residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
+    words = _doubts(used, residual, spread, float(expected.mean()), possible=possible)
+    return Solution((candidate,), "anchors", residuals, used, joint, words=words)
+
+
+def _doubts(
+    used: NDArray[np.bool_], residual: float, spread: float, expected: float, *, possible: bool
+) -> tuple[str, ...]:
+    """Say what is wrong with anchors whose residuals have this variance per coordinate."""
+    if not possible:
+        return (
+            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(residual):.3g} "
+            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?",
+        )
     words = []
     if not used.all():
         left = ", ".join(str(i) for i in np.flatnonzero(~used))
         words.append(f"anchors {left} contradict the others and were left out")
-    if not possible:
-        words.append(
-            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(residual):.3g} "
-            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?"
-        )
-    elif residual > DISAGREE * expected.mean():
+    if residual > DISAGREE * expected:
         words.append(
             f"the anchors are {np.sqrt(residual):.3g} apart per coordinate after the best rigid map, and the fits' own "
-            f"errors explain {np.sqrt(expected.mean()):.3g}: an anchor, a σ or one of the fits is wrong"
+            f"errors explain {np.sqrt(expected):.3g}: an anchor, a σ or one of the fits is wrong"
         )
-    own = found.variance * variance / float(expected.mean())  # without the noise of the anchors themselves
-    candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
-    return Solution(
-        (candidate,), "anchors", residuals, used, own, found.degrees, seams, covariance, centre, words=tuple(words)
-    )
+    return tuple(words)
 
 
 def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> bool:
@@ -220,9 +230,10 @@ def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> 
 # -- by shape ---------------------------------------------------------------------------------------------------------
 
 
-def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, settings: Settings) -> Solution:
+def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
     """Complete what anchors leave open by the shapes of the supports."""
-    d = A.shape[1]
+    A, B = training_embedding(a.model), training_embedding(b.model)
+    d, variance = A.shape[1], _variance(a, b, settings.scale)
     pairs = None
     if anchors is not None:
         pairs = (anchors.A, anchors.B, float((variance + anchors.variance).mean()))
@@ -256,20 +267,12 @@ def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, sett
     if anchors is not None and n >= d + 1:
         words.insert(0, f"the {n} anchors are on one {'line' if d == 2 else 'plane or line'}, to within their errors")
     how = "shape" if anchors is None else "anchors and shape"
-    used = np.ones(n, dtype=bool)
-    return Solution(
-        candidates,
-        how,
-        residuals,
-        used,
-        variance,
-        PRIOR_DEGREES,
-        no_seams(variance, d),
-        shape.covariance(best),
-        shape.centre,
-        continuous,
-        tuple(words),
-    )
+    p = freedom(d, scale=True)
+    fixed = np.zeros((2, p), dtype=bool)
+    joint = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), fixed, PRIOR_DEGREES)
+    of_map = shape.covariance(best)
+    joint.covariance[: len(of_map), : len(of_map)] = of_map
+    return Solution(candidates, how, residuals, np.ones(n, dtype=bool), joint, continuous, tuple(words))
 
 
 def _by_density(
