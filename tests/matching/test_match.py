@@ -12,7 +12,6 @@ from pyloca import LOCA, TrustWarning
 from pyloca._sealed import file_kind
 from pyloca.errors import BurstError, MatchError, ModelFileError
 from pyloca.matching import Match, match
-from pyloca.matching._solve import _fixed
 
 NEW = plan(200, 77)
 SPREAD = np.array([[0.1, 0.1], [1.9, 0.2], [0.3, 2.8], [1.0, 0.6], [0.6, 1.6]])
@@ -93,10 +92,10 @@ def test_what_an_instrument_has_not_seen_is_not_trusted(five):
 
 
 def test_the_stated_error_of_the_map_is_that_of_repeated_anchors(a, b):
-    """A prediction at one place, from 20 sets of anchors: its error against the stated one."""
+    """A prediction at one place, from ten sets of anchors: its error against the stated one."""
     place = SPREAD[:1]
     off, stated = [], []
-    for seed in range(20):
+    for seed in range(10):
         told = quietly(a, b, anchors(plan(6, seed))).predict(sheet(place), "a", "b")
         off.append(told.coordinates[0] - b.transform(gauge(place))[0])
         stated.append(told.coordinate_errors[0] ** 2)
@@ -230,25 +229,6 @@ def test_different_rooms_are_not_matched(a, square):
     with pytest.raises(MatchError, match="anchors would tell"):
         found.b_to_a(gauge(NEW))
     assert "NO ANSWER" in str(found)
-
-
-def test_collinear_means_that_the_mirror_image_fits_as_well():
-    line = np.column_stack([np.arange(4.0), np.zeros(4)])
-    weights = np.ones(4)
-    assert not _fixed(line, line, weights, 0.01, False)
-    assert not _fixed(line, line, weights, 0.01, True)
-    bent = line + np.array([[0, 0], [0, 1], [0, 0], [0, 0]])
-    assert _fixed(bent, bent, weights, 0.01, False)
-    # naive: the best map of either orientation
-    errors = []
-    for mirror in (np.eye(2), np.diag([1, -1])):
-        centred = bent - bent.mean(axis=0)
-        u, _, v = np.linalg.svd((centred @ mirror).T @ centred)
-        turn = u @ np.diag([1, np.linalg.det(u @ v)]) @ v
-        errors.append(np.square(centred - centred @ mirror @ turn).sum())
-    gap = max(errors) - min(errors)
-    assert _fixed(bent, bent, weights, gap / 10.83 * 0.99, False)
-    assert not _fixed(bent, bent, weights, gap / 10.82 * 1.01, False)
 
 
 # -- partly seen ------------------------------------------------------------------------------------------------

@@ -7,18 +7,19 @@ set is soft where it is narrow. u is a sum of Matérn functions, without the rig
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.matching._rigid import parameter_jacobian
 from pyloca.networks import pushed_rows
 
-__all__ = ["Elastic", "Seen", "elastic", "seen", "shape_variance", "some_places"]
+__all__ = ["Elastic", "Seen", "elastic", "seen", "some_places"]
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class Elastic:
     def slopes(self, Z: Array) -> Array:
         """Return the derivatives ∂u_b/∂z_a of these, (n, a, b, q)."""
         d = Z.shape[1]
-        values = np.einsum("nma,mr->nar", self._functions(Z)[1], self.mixing)
+        values = self._functions(Z)[1].transpose(0, 2, 1) @ self.mixing  # (n, a, r)
         plain = np.einsum("nar,be->nabre", values, np.eye(d)).reshape(len(Z), d, d, -1)
         units = self.centre + np.concatenate([np.zeros((1, d)), np.eye(d)])
         turns = parameter_jacobian(units, self.centre, scale=self.scaled)
@@ -129,6 +130,7 @@ class Seen:
 
     Attributes
     ----------
+    elastic : Elastic
     places : (n, d) array
     moments : (n, d, d) array
         S = TᵀT of the pushed tangents T, the identity for a perfect fit without sampling errors, or where it is not
@@ -137,15 +139,16 @@ class Seen:
         M − 1.
     """
 
+    elastic: Elastic
     places: Array
     moments: Array
     weights: Array
 
-    def energy(self, elastic: Elastic, c: Array) -> float:
+    def energy(self, c: Array) -> float:
         """Return Σ w/2 (tr S′ − log det S′ − tr S + log det S) + ‖c‖²/2: 0 for no displacement, ∞ for a fold."""
         total = float(c @ c) / 2
-        for places, moments, weights in self._parts():
-            bent = np.eye(places.shape[1]) + elastic.slopes(places) @ c
+        for slopes, moments, weights in self._parts():
+            bent = np.eye(slopes.shape[1]) + slopes @ c
             sign, log = np.linalg.slogdet(bent)
             if (sign <= 0).any():
                 return np.inf
@@ -153,29 +156,35 @@ class Seen:
             total += float(weights @ gain) / 2
         return total
 
-    def expansion(self, elastic: Elastic, c: Array) -> tuple[Array, Array]:
+    def expansion(self, c: Array) -> tuple[Array, Array]:
         """Return the gradient (q,) of the energy and its expected second derivative (q, q)."""
         gradient, information = c.copy(), np.eye(len(c))
-        for places, moments, weights in self._parts():
-            d = places.shape[1]
-            slopes = elastic.slopes(places)
+        for slopes, moments, weights in self._parts():
+            n, d = slopes.shape[:2]
             bent = np.eye(d) + slopes @ c
-            turned = np.einsum("nac,ncbq->nabq", np.linalg.inv(bent), slopes)
-            strain = ((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(len(places), d * d, -1)
+            turned = (np.linalg.inv(bent) @ slopes.reshape(n, d, -1)).reshape(slopes.shape)
+            strain = ((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(n, d * d, -1)
             excess = bent.transpose(0, 2, 1) @ moments @ bent - np.eye(d)
-            gradient += np.einsum("n,ne,neq->q", weights, excess.reshape(len(places), -1), strain)
+            gradient += (weights[:, None] * excess.reshape(n, -1)).ravel() @ strain.reshape(n * d * d, -1)
             rows = (np.sqrt(2 * weights)[:, None, None] * strain).reshape(-1, len(c))
             information += rows.T @ rows
         return gradient, information
 
-    def _parts(self) -> list[tuple[Array, Array, Array]]:
-        return [
-            (self.places[i : i + PLACES], self.moments[i : i + PLACES], self.weights[i : i + PLACES])
-            for i in range(0, len(self.places), PLACES)
-        ]
+    def _parts(self) -> Iterable[tuple[Array, Array, Array]]:
+        """Return slopes, moments and weights of all bursts, some at a time; they are kept where they are few."""
+        return self._kept if len(self.places) <= PLACES else self._computed()
+
+    @cached_property
+    def _kept(self) -> list[tuple[Array, Array, Array]]:
+        return list(self._computed())
+
+    def _computed(self) -> Iterator[tuple[Array, Array, Array]]:
+        for start in range(0, len(self.places), PLACES):
+            part = slice(start, start + PLACES)
+            yield self.elastic.slopes(self.places[part]), self.moments[part], self.weights[part]
 
 
-def seen(model: LOCA, bursts: Data | None = None) -> Seen:
+def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
     """Tell what the bursts of a fit say; without them, the fit is taken for their best explanation.
 
     Then a burst counts as so many points as explain the held-out loss by sampling.
@@ -187,7 +196,7 @@ def seen(model: LOCA, bursts: Data | None = None) -> Seen:
         loss = max(found.sampling_floor, found.whitening_loss - 2 * chance)  # of which 2 chance may be luck
         points = min(residuals / max(loss, 1e-300), EXACT)
         moments = np.tile(np.eye(model.n_components_), (len(places), 1, 1))
-        return Seen(places, moments, np.full(len(places), points * n / len(places)))
+        return Seen(elastic, places, moments, np.full(len(places), points * n / len(places)))
     read = read_like(model, bursts).without_strays()
     statistics = read.statistics
     dtype = next(read.encoder.parameters()).dtype
@@ -196,12 +205,4 @@ def seen(model: LOCA, bursts: Data | None = None) -> Seen:
     T = pushed.double().numpy()  # (n, k, d)
     along = np.linalg.svd(T, full_matrices=False)[2]
     moments = T.transpose(0, 2, 1) @ T + np.eye(T.shape[2]) - along.transpose(0, 2, 1) @ along
-    return Seen(embedded.double().numpy(), moments, np.minimum(statistics.counts - 1, EXACT))
-
-
-def shape_variance(elastic: Elastic, told: Seen) -> float:
-    """Return the expected variance, per coordinate, of embedded states about a rigid image of the true ones."""
-    root = np.linalg.cholesky(told.expansion(elastic, np.zeros(elastic.size))[1])
-    places = told.places[:: -(-len(told.places) // PLACES)]
-    rows = elastic.rows(places).reshape(-1, elastic.size)
-    return float(np.square(solve_triangular(root, rows.T, lower=True)).sum() / len(rows))
+    return Seen(elastic, embedded.double().numpy(), moments, np.minimum(statistics.counts - 1, EXACT))

@@ -357,7 +357,7 @@ def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]
         np.array([one.rough for one in looked]),
         PRIOR_DEGREES,
     )
-    return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)
+    return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)[0]
 
 
 def _checked_bursts(models: dict[str, LOCA], bursts: Any) -> dict[str, Data]:

@@ -145,12 +145,16 @@ class Joint:
         return cls(tuple(maps), tuple(elastics), tuple(coefficients), degrees=float(told["degrees"]), **rest)
 
 
-def refine(start: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], prior: float) -> Joint:
+def refine(
+    start: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], prior: float
+) -> tuple[Joint, float]:
     """Minimise −log likelihood of all bursts and anchors over all maps and displacements, by Gauss–Newton.
 
     `free` (K, p) says which parameters of each map are; at least one map must be fixed. How wrong the fits are is known
     only roughly: `prior` is how many observations it is worth, and what anchors cost beyond it scales all errors.
+    Returns also that cost: χ² with as many degrees of freedom as anchors have coordinates and free maps do not.
     """
+    edges = [replace(edge, variance=start.maps[edge.j].scale ** 2 * edge.variance) for edge in edges]
     alone = start
     for i in range(len(seen)):
         alone = _minimum(alone, seen, (), np.zeros_like(free), only=i)
@@ -163,7 +167,7 @@ def refine(start: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDAr
     active = _active(found, free)
     covariance = np.zeros_like(information)
     covariance[np.ix_(active, active)] = factor * np.linalg.inv(information[np.ix_(active, active)])
-    return replace(found, covariance=covariance, rough=factor * start.rough, degrees=degrees)
+    return replace(found, covariance=covariance, rough=factor * start.rough, degrees=degrees), cost
 
 
 def _minimum(
@@ -209,15 +213,12 @@ def _stepped(at: Joint, step: Array) -> Joint:
 
 
 def _objective(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> float:
-    total = sum(one.energy(at.elastics[i], at.coefficients[i]) for i, one in enumerate(seen))
+    """Return −log likelihood; variances of edges are in common coordinates here."""
+    total = sum(one.energy(at.coefficients[i]) for i, one in enumerate(seen))
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
-        total += float((np.square(apart).sum(axis=1) / _variance(at, edge)).sum()) / 2
+        total += float((np.square(apart).sum(axis=1) / edge.variance).sum()) / 2
     return float(total)
-
-
-def _variance(at: Joint, edge: Edge) -> Array:
-    return at.maps[edge.j].scale ** 2 * edge.variance
 
 
 def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[Array, Array]:
@@ -227,13 +228,13 @@ def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[
     for i, one in enumerate(seen):
         block = at._block(i)
         part = slice(block.start + p, block.stop)
-        gradient[part], information[part, part] = one.expansion(at.elastics[i], at.coefficients[i])
+        gradient[part], information[part, part] = one.expansion(at.coefficients[i])
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
         rows = np.zeros((*apart.shape, total))
         rows[:, :, at._block(edge.i)] += at._rows(edge.A, edge.i)
         rows[:, :, at._block(edge.j)] -= at._rows(edge.B, edge.j)
-        weighted = rows / _variance(at, edge)[:, None, None]
+        weighted = rows / edge.variance[:, None, None]
         gradient += np.einsum("ndq,nd->q", weighted, apart)
         information += np.einsum("ndq,ndr->qr", weighted, rows)
     return gradient, information

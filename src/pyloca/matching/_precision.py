@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.findings import data_size
-from pyloca.matching._elastic import Elastic, Seen, elastic, seen, shape_variance
+from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
 
 __all__ = ["Instrument", "decoder_variance", "look", "mean_variance", "reading_variance"]
 
@@ -25,31 +27,51 @@ class Instrument:
     Attributes
     ----------
     model : LOCA
-    elastic : Elastic
     seen : Seen
-    variance : float
-        Expected variance, per coordinate, of embedded states about a rigid image of the true ones.
-    rough : float
-        The part of it that displacements do not describe.
+    root : (q, q) array
+        Lower Cholesky factor of the information about displacements.
+    least : float
+        Variance of coordinates by the round trip through the decoder: they cannot be better than this.
     """
 
     model: LOCA
-    elastic: Elastic
     seen: Seen
-    variance: float
-    rough: float
+    root: Array
+    least: float
+
+    @property
+    def elastic(self) -> Elastic:
+        """Displacements of its embedding."""
+        return self.seen.elastic
+
+    def variance_at(self, Z: Array) -> Array:
+        """Return the expected variance (n,), per coordinate, of places about a rigid image of the true ones."""
+        n, d = Z.shape
+        rows = self.elastic.rows(Z).reshape(n * d, -1)
+        spread = np.square(solve_triangular(self.root, rows.T, lower=True)).sum(axis=0)
+        return np.asarray(spread.reshape(n, d).mean(axis=1) + self.least)
+
+    @cached_property
+    def variance(self) -> float:
+        """The same on average over the states that were seen."""
+        return float(self.variance_at(some_places(self.model)).mean())
+
+    @property
+    def rough(self) -> float:
+        """The part of it that displacements do not describe."""
+        return ROUGH * self.variance + self.least
 
 
 def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     """Look at what a fit says of its errors; `bursts`, those it was fitted to, tell more."""
-    shape, told = elastic(model), seen(model, bursts)
-    variance = shape_variance(shape, told)
+    shape = elastic(model)
+    told = seen(model, shape, bursts)
+    root = np.asarray(np.linalg.cholesky(told.expansion(np.zeros(shape.size))[1]), dtype=np.float64)
     held_out = model.embedding_[model.validation_indices_]
     if not len(held_out):
         held_out = training_embedding(model)
-    back = model.encode(model.decode(held_out)) - held_out  # coordinates cannot be better than this
-    least = float(np.square(back).mean()) + (1e-9 * shape.length) ** 2
-    return Instrument(model, shape, told, variance + least, ROUGH * variance + least)
+    back = model.encode(model.decode(held_out)) - held_out
+    return Instrument(model, told, root, float(np.square(back).mean()) + (1e-9 * shape.length) ** 2)
 
 
 def mean_variance(model: LOCA) -> float:

@@ -14,7 +14,7 @@ from pyloca.matching._anchors import Anchors
 from pyloca.matching._joint import Edge, Joint, refine
 from pyloca.matching._precision import Instrument
 from pyloca.matching._register import DIFFERENT, Registered, Registration
-from pyloca.matching._rigid import freedom
+from pyloca.matching._rigid import freedom, procrustes
 from pyloca.matching._robust import robust_procrustes
 from pyloca.metrics import RigidMap
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 PRIOR_DEGREES = 8.0  # observations that the fits' own word on their errors is worth
 UNRELATED = 0.25  # variance of residuals, as a part of that of the anchors, from which pairs do not belong together
 OFF = 0.001  # p-value of anchors below which a candidate does not agree with them
-DISAGREE = 16.0  # times the expected variance of residuals, from which anchors contradict the fits
+DISAGREE = 16.0  # times what they should cost, from which anchors contradict the fits
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Setti
     return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
 
 
-def _variance(a: Instrument, b: Instrument, scale: bool) -> float:
-    """Return the variance of mapped coordinates of A about those of B for the same state, per coordinate."""
+def _size(a: Instrument, b: Instrument, scale: bool) -> float:
+    """Return about how large coordinates of B are beside those of A; 1 where both σ are known."""
     sizes = [training_embedding(one.model).var(axis=0).sum() for one in (a, b)]
-    return (float(sizes[1] / sizes[0]) if scale else 1.0) * a.variance + b.variance
+    return float(np.sqrt(sizes[1] / sizes[0])) if scale else 1.0
 
 
 def _start(a: Instrument, b: Instrument, rigid: RigidMap, centre: Array) -> Joint:
@@ -161,70 +161,55 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     n, d = anchors.A.shape
     if n < d + 1:
         return None
-    expected = _variance(a, b, settings.scale) + anchors.variance
+    size = _size(a, b, settings.scale) ** 2
+    expected = size * a.variance_at(anchors.A) + b.variance_at(anchors.B) + anchors.variance
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
     )
-    used, p = found.right, freedom(d, scale=settings.scale)
-    A, B = anchors.A[used], anchors.B[used]
-    squared = np.square(B - found.rigid.apply(A)).sum(axis=1)
-    degrees = max(d * len(A) - p, 1)
-    residual, spread = float(squared.sum()) / degrees, float(B.var(axis=0).sum()) / d
-    fixed = _fixed(A, B, anchors.weights[used], found.variance, settings.scale)
-    if not fixed and residual <= DISAGREE * expected.mean():
+    used = found.right
+    A, B, relative = anchors.A[used], anchors.B[used], (anchors.weights / anchors.weights.mean())[used]
+    doubt = expected[used] * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
+    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough + b.rough + doubt)
+    free = np.ones((2, freedom(d, scale=True)), dtype=bool)
+    free[0, -1], free[1] = settings.scale, False
+    # In a plane, anchors on one line fit the mirror image as well.
+    mirror = procrustes(A, B, relative / expected[used], scale=settings.scale, mirrored=True)
+    both = [
+        refine(_start(a, b, rigid, B.mean(axis=0)), (a.seen, b.seen), (edge,), free, PRIOR_DEGREES)
+        for rigid in (found.rigid, mirror)
+    ]
+    (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
+    degrees = max(d * len(A) - freedom(d, scale=settings.scale), 1)
+    fixed = other - cost > chi2.isf(OFF, 1) * max(cost / degrees, 1.0)
+    if not fixed and cost <= DISAGREE * degrees:
         return None
-    possible = fixed and residual < UNRELATED * spread
-    weights = (anchors.weights / anchors.weights.mean() * expected.mean() / expected)[used]
-    anchors_p = float(chi2.sf(float((weights * squared).sum()) / expected.mean(), degrees))
-    doubt = expected.mean() * np.maximum(1 / weights - 1, 0.0)  # of anchors that count less than others
-    edge = Edge(0, 1, A, B, anchors.variance[used] + found.rigid.scale**2 * a.rough + b.rough + doubt)
-    joint = _start(a, b, found.rigid, B.mean(axis=0))
-    if possible:
-        free = np.ones((2, freedom(d, scale=True)), dtype=bool)
-        free[0, -1], free[1] = settings.scale, False
-        joint = refine(joint, (a.seen, b.seen), (edge,), free, PRIOR_DEGREES)
     rigid = joint.maps[0]
-    candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
     residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
-    words = _doubts(used, residual, spread, float(expected.mean()), possible=possible)
+    apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
+    possible = fixed and apart < UNRELATED * spread
+    candidate = Candidate(rigid, np.nan, anchors_p=float(chi2.sf(cost, degrees)), possible=possible)
+    words = _doubts(used, apart, spread, cost / degrees, possible=possible)
     return Solution((candidate,), "anchors", residuals, used, joint, words=words)
 
 
-def _doubts(
-    used: NDArray[np.bool_], residual: float, spread: float, expected: float, *, possible: bool
-) -> tuple[str, ...]:
-    """Say what is wrong with anchors whose residuals have this variance per coordinate."""
+def _doubts(used: NDArray[np.bool_], apart: float, spread: float, factor: float, *, possible: bool) -> tuple[str, ...]:
+    """Say what is wrong with anchors whose residuals have this variance per coordinate, and cost this per degree."""
     if not possible:
         return (
-            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(residual):.3g} "
+            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(apart):.3g} "
             f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?",
         )
     words = []
     if not used.all():
         left = ", ".join(str(i) for i in np.flatnonzero(~used))
         words.append(f"anchors {left} contradict the others and were left out")
-    if residual > DISAGREE * expected:
+    if factor > DISAGREE:
         words.append(
-            f"the anchors are {np.sqrt(residual):.3g} apart per coordinate after the best rigid map, and the fits' own "
-            f"errors explain {np.sqrt(expected):.3g}: an anchor, a σ or one of the fits is wrong"
+            f"the anchors are {np.sqrt(apart):.3g} apart per coordinate after the best rigid map, "
+            f"{np.sqrt(factor):.2g} times as much as the fits' own errors explain: an anchor, a σ or one of the fits "
+            "is wrong"
         )
     return tuple(words)
-
-
-def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> bool:
-    """Whether anchors tell the map from its mirror image: in a plane, whether they are clearly not on one line.
-
-    The best map has Σ s_i of the singular values of the cross-covariance, the best of the other orientation
-    Σ s_i − 2 min s_i; their sums of squared residuals differ accordingly.
-    """
-    relative = weights / weights.mean()
-    a, b = (points - np.average(points, axis=0, weights=weights) for points in (A, B))
-    singular = np.linalg.svd((relative[:, None] * a).T @ b, compute_uv=False)
-    total, other = singular.sum(), singular.sum() - 2 * singular[-1]
-    worse = 2 * (total - other)
-    if scale:
-        worse = (total**2 - other**2) / (relative * np.square(a).sum(axis=1)).sum()
-    return bool(worse > chi2.ppf(1 - OFF, 1) * variance)
 
 
 # -- by shape ---------------------------------------------------------------------------------------------------------
@@ -233,7 +218,7 @@ def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> 
 def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
     """Complete what anchors leave open by the shapes of the supports."""
     A, B = training_embedding(a.model), training_embedding(b.model)
-    d, variance = A.shape[1], _variance(a, b, settings.scale)
+    d, variance = A.shape[1], _size(a, b, settings.scale) ** 2 * a.variance + b.variance
     pairs = None
     if anchors is not None:
         pairs = (anchors.A, anchors.B, float((variance + anchors.variance).mean()))
@@ -269,7 +254,7 @@ def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: S
     how = "shape" if anchors is None else "anchors and shape"
     p = freedom(d, scale=True)
     fixed = np.zeros((2, p), dtype=bool)
-    joint = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), fixed, PRIOR_DEGREES)
+    joint, _ = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), fixed, PRIOR_DEGREES)
     of_map = shape.covariance(best)
     joint.covariance[: len(of_map), : len(of_map)] = of_map
     return Solution(candidates, how, residuals, np.ones(n, dtype=bool), joint, continuous, tuple(words))
