@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,10 @@ from scipy.stats import chi2, mannwhitneyu
 from scipy.stats import f as fisher
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from pyloca._html import html_card, text_card
+from pyloca._threads import one_thread
 from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
@@ -21,10 +25,10 @@ from pyloca.findings import data_size, round_trip_errors
 from pyloca.matching._anchors import Pairs
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
-from pyloca.matching._moved import moved_model
+from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._rigid import inverse
 from pyloca.matching._support import Support
-from pyloca.metrics import RigidMap, calibrate
+from pyloca.metrics import calibrate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,6 +70,8 @@ class Recalibration:
         Distance between old and new coordinates of each new burst; nan where the old model has not seen the like.
     standard_error : float
         Of the new coordinates about the old ones, per coordinate, without drift.
+    start : str
+        What the new encoder was trained from: "old weights", or "random weights" where those are of no use.
     """
 
     model: LOCA
@@ -78,12 +84,14 @@ class Recalibration:
     displacement_p: float
     displacement: Array
     standard_error: float
+    start: str
 
     def _facts(self) -> list[tuple[str, str]]:
         moved = self.displacement[np.isfinite(self.displacement)]
         drift = "more than noise" if self.drifted else "not more than noise"
         facts = [
             ("coordinates", f"those of the old model, by {self.how}"),
+            ("training", f"from {self.start}"),
             ("standard error", f"{self.standard_error:.3g} per coordinate"),
             ("drift", f"{drift} (p = {self.p_value:.2g})"),
         ]
@@ -125,10 +133,11 @@ def recalibrate(
 ) -> Recalibration:
     """Fit an instrument again that has drifted, been repaired or replaced, and keep its coordinates.
 
-    A model with the settings of the old one is fitted to the new bursts, from its own alignment: weights of an
-    instrument that has changed are not a better start. It is put into the old coordinates by `match`, with anchors or
-    by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still places the new bursts
-    roughly: the candidate nearest to its coordinates is taken.
+    A model with the settings of the old one is fitted to the new bursts. Its encoder starts from the old weights, and
+    an alignment of the new bursts guards it against their mistakes; where the solver reduces many measurements to a few
+    directions first, which are others for other bursts, weights are random. It is put into the old coordinates by
+    `match`, with anchors or by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still
+    places the new bursts roughly: the candidate nearest to its coordinates is taken.
 
     Parameters
     ----------
@@ -178,9 +187,9 @@ def recalibrate(
     (True, 'shape')
     """
     check_is_fitted(model)
-    moved_model(model, RigidMap(np.eye(model.n_components_), np.zeros(model.n_components_)))  # refuses own modules
+    start = _old_weights(model)
     old = read_like(model, new_bursts).embed()  # refuses what are not readings of this instrument, before any work
-    fresh = _fitted(model, new_bursts, random_state)
+    fresh = _fitted(model, new_bursts, start, random_state)
     inside = Support(training_embedding(model)).inside(old) > 0
     whitening_p, round_trip_p = _drift(model, new_bursts, inside)
     with warnings.catch_warnings():
@@ -205,7 +214,8 @@ def recalibrate(
     displacement_p = _displaced(displacement[inside], error, found.joint.degrees, model.n_components_)
     p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))
     tests = (whitening_p, round_trip_p, displacement_p)
-    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error)
+    trained = "random weights" if start is None else "old weights"
+    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error, trained)
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
@@ -219,12 +229,25 @@ def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
     return float(fisher.sf(ratio, WAVES, degrees))
 
 
-def _fitted(model: LOCA, data: Data, random_state: int) -> LOCA:
+def _old_weights(model: LOCA) -> nn.Module | None:
+    """Return the old encoder's network to start from; None where the solver would not see the same inputs again."""
+    networks = plain_networks(model)
+    reduced = getattr(networks["decoder"].network, "tail", None) is not None
+    if model.solver != "fast" or reduced:
+        return None
+    start = copy.deepcopy(networks["encoder"].network).double()
+    start.linear_skip = False  # type: ignore[assignment]  # it has one of its own
+    return start
+
+
+def _fitted(model: LOCA, data: Data, start: nn.Module | None, random_state: int) -> LOCA:
     """Fit a model with the settings of the old one; σ that the old one knew holds for the new one too."""
     known = {"burst_std": model.burst_std_} if model.burst_std_known_ else {}
-    settings = {"n_components": model.n_components_, "random_state": random_state, **known}
+    settings = {"n_components": model.n_components_, "random_state": random_state, "encoder": start, **known}
     fresh: LOCA = clone(model).set_params(**settings)
-    return fresh.fit(data)
+    with one_thread() if start is not None else nullcontext():  # a fit of a module keeps the user's threads
+        fresh.fit(data)
+    return fresh.set_params(encoder=None)  # its network is a plain one
 
 
 def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, float]:
