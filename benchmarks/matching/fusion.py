@@ -1,9 +1,9 @@
 """Instruments that cover the states in overlapping parts, against one of them that sees everything.
 
 Three puzzles, after the kinds of experiment of gappy LOCA (arXiv 2312.13155), which prints no settings: overlapping
-parts of a floor, radios whose transmitters reach only a part of it, and windows of a travelling wave, each through
-another sensor. The figure is the stress of all parts together over that of one instrument that saw all their bursts: the
-same states, displaced in the same way.
+parts of a floor, radios whose transmitters reach only a part of it, and windows of a travelling pulse, each through
+another sensor. The figure is the stress of all parts together over that of one instrument that saw all their bursts:
+the same states, displaced in the same way.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _short_reach(part: str, seed: int) -> Instrument:
 
 
 def _window(part: str, seed: int) -> Instrument:
-    """A window of 12 points on a wave u(x, t) of several lengths, each sensor with a response of its own."""
+    """A window of 12 points on a pulse u(x, t) that travels and spreads, each sensor with a response of its own."""
     random = np.random.RandomState([seed, 41])
-    waves = 2 * np.pi / random.uniform(12, 30, size=8) * _directions(random.uniform(0, np.pi, size=8))  # (2, 8)
-    phase, window = random.uniform(0, 2 * np.pi, size=8), np.linspace(-1.5, 1.5, 12)
+    speed, spreading, start = random.uniform(0.2, 0.6), random.uniform(1.5, 3), random.uniform(1, 3)
+    window = np.linspace(-3, 3, 12)
     response = {
         "early left": np.tanh,
         "early right": lambda u: np.exp(u / 2),
@@ -93,14 +93,12 @@ def _window(part: str, seed: int) -> Instrument:
     }[part]
 
     def measure(x: Array) -> Array:
-        at = x[:, None] + np.column_stack([window, np.zeros(12)])  # (n, 12, 2)
-        return np.asarray(response(np.cos(at @ waves + phase).sum(axis=2) / 2))
+        where, when = x[:, :1], x[:, 1:]
+        variance = 3 + spreading * when
+        pulse = np.exp(-np.square(where + window - start - speed * when) / (2 * variance)) * np.sqrt(3 / variance)
+        return np.asarray(response(pulse))  # (n, 12)
 
     return Instrument("window", measure, 0.04)
-
-
-def _directions(angle: Array) -> Array:
-    return np.stack([np.cos(angle), np.sin(angle)])
 
 
 def _fitted(puzzle: Puzzle, seed: int) -> tuple[dict[str, LOCA], dict[str, Array]]:
@@ -156,7 +154,7 @@ def _fusion(seed: int, *, puzzle: Puzzle) -> dict[str, Any]:
 PUZZLES = {
     "four parts of a floor": Puzzle("floor", FLOOR, RING, _of_the_floor),
     "transmitters of short reach": Puzzle("floor", FLOOR, RING, _short_reach),
-    "windows of a wave": Puzzle("square", TILES, SQUARE, _window),
+    "windows of a travelling pulse": Puzzle("square", TILES, SQUARE, _window),
 }
 
 
