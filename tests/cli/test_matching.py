@@ -110,6 +110,22 @@ def test_fuse(folder, tmp_path):
     done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", "--json")
     assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
     run("transform", tmp_path / "f.safetensors", folder / "gauge.csv", "--from", "gauge", "--to", "sheet")
+    np.save(tmp_path / "sheet.npy", bursts(sheet, STATES, 1, None).data)
+    given = "--anchors", tmp_path / "pairs.csv", "--bursts", f"sheet={tmp_path / 'sheet.npy'}"
+    run("fuse", *models, *given, "-o", tmp_path / "g.safetensors")
+    assert (tmp_path / "g.safetensors").read_bytes() != (tmp_path / "f.safetensors").read_bytes()
+    done = run(
+        "fuse",
+        *models,
+        "--anchors",
+        tmp_path / "pairs.csv",
+        "--bursts",
+        "x=y",
+        "-o",
+        tmp_path / "h.safetensors",
+        code=2,
+    )
+    assert "expected NAME=FILE" in done.stderr
     write(tmp_path / "wrong.csv", ["a", "i", "b", "j"], [("sheet", 0, "radio", 0)])
     done = run("fuse", *models, "--anchors", tmp_path / "wrong.csv", "-o", tmp_path / "g.safetensors", code=3)
     assert "line 2" in done.stderr and "among sheet, gauge" in done.stderr

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from helpers import random_rotation
-from instruments import fit, gauge, plan, sheet
+from instruments import fit, gauge, measured, plan, sheet
 from pyloca import LOCA, TrustWarning
-from pyloca.errors import MatchError, ModelFileError
+from pyloca.errors import BurstError, MatchError, ModelFileError
 from pyloca.matching import Fusion, fuse
 from pyloca.matching._joint import Edge
 from pyloca.matching._synchronize import connected_to, synchronize
@@ -116,6 +116,21 @@ def test_predictions_go_from_room_to_room(fusion):
     assert fusion.predict(sheet(away), "low", "high").trust < 0.05
 
 
+def test_bursts_of_all_or_of_some_may_be_given(rooms):
+    X, states = plan(900, 5), {}
+    pairs = {pair: anchors(*pair) for pair in (("low", "middle"), ("middle", "high"))}
+    for name, (_, seen) in SEEN.items():
+        states[name] = X[seen(X)][:130]
+    bursts = {name: measured(SEEN[name][0], states[name], 5) for name in SEEN}
+    found, some = fuse(rooms, pairs, bursts=bursts), fuse(rooms, pairs, bursts={"low": bursts["low"]})
+    new, off = plan(300, 21), []
+    for one in (found, some):
+        Z = np.concatenate([one.coordinates(f(new[seen(new)]), name) for name, (f, seen) in SEEN.items()])
+        truth = np.concatenate([new[seen(new)] for _, seen in SEEN.values()])
+        off.append(rms(calibrate(truth, Z).apply(Z) - truth))
+    assert max(off) < 0.04 and off[0] != off[1]
+
+
 def test_one_file(fusion, tmp_path, rooms):
     again = Fusion.load(fusion.save(tmp_path / "f.safetensors"))
     Y = gauge(plan(30, 3))
@@ -153,8 +168,21 @@ def test_bad_input_is_named(rooms, a, b):
         fuse([a, b], given)
     with pytest.raises(ValueError, match="expected a pair of names"):
         fuse(rooms, {"low": given})
-    with pytest.raises(ValueError, match="not fitted"):
+    with pytest.raises(ValueError, match="instrument '1' is not fitted"):
         fuse([a, LOCA()], {("0", "1"): given})
+    with pytest.raises(ValueError, match=r"instrument 'middle'.*NaN"):
+        fuse(rooms, {("low", "middle"): (given[0], np.where(np.arange(10)[:, None] == 3, np.nan, given[1]))})
+    with pytest.raises(ValueError, match="anchors 0 and 1 are the same pair"):
+        fuse(rooms, {("low", "middle"): (given[0][[0, 0, 2]], given[1][[0, 0, 2]])})
+    with pytest.raises(MatchError, match=r"'low' and 'middle' are not connected: .*on one line"):
+        line = np.linspace([0.1, 0.9], [0.7, 0.9], 5)
+        fuse(rooms, {("low", "middle"): (sheet(line), gauge(line))})
+    with pytest.raises(ValueError, match="bursts name 'x'"):
+        fuse(rooms, {("low", "middle"): given}, bursts={"x": np.zeros((3, 4, 2))})
+    with pytest.raises(ValueError, match="one set per instrument; got a list"):
+        fuse([a, b], {("0", "1"): given}, bursts=[np.zeros((3, 4, 2))])
+    with pytest.raises(BurstError, match="features"):
+        fuse(rooms, {("low", "middle"): given}, bursts={"low": np.zeros((20, 9, 2)) + np.arange(9)[:, None]})
     with pytest.raises(ValueError, match="no instrument 'x'"):
         fuse(rooms, {("low", "middle"): given, ("middle", "high"): anchors("middle", "high")}).coordinates(
             given[0], "x"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from instruments import SIGMA, fit, plan, sheet
+from instruments import fit, measured, plan, sheet
 from pyloca.matching._elastic import elastic, seen
 from pyloca.matching._joint import Edge, Joint, _expansion, _objective, _stepped, refine
 from pyloca.matching._precision import look
@@ -11,12 +11,6 @@ from pyloca.matching._rigid import freedom, parameter_jacobian, procrustes
 from pyloca.metrics import RigidMap, calibrate
 
 PLACES = np.array([[0.1, -0.3], [0.7, 0.4], [-0.5, 1.1]])
-
-
-def bursts(measure, X, seed, n_points=40):
-    """What `instruments.fit` fits."""
-    clouds = X[:, None] + SIGMA * np.random.RandomState(seed).standard_normal((len(X), n_points, 2))
-    return measure(clouds.reshape(-1, 2)).reshape(len(X), n_points, -1)
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +50,9 @@ def test_displacements_have_no_rigid_motion(shape, a, free):
 def test_the_energy_is_the_likelihood_of_pushed_tangents(shape, a):
     """Σ (M − 1)/2 (tr G − log det G) of the displaced tangents, less that of the tangents themselves."""
     X = plan(150, 0)
-    told = seen(a, shape, bursts(sheet, X, 0))
+    told = seen(a, shape, measured(sheet, X, 0))
     c = coefficients(shape, 0.01)
-    np.testing.assert_allclose(told.places, a.transform(bursts(sheet, X, 0)), atol=1e-9)
+    np.testing.assert_allclose(told.places, a.transform(measured(sheet, X, 0)), atol=1e-9)
     total = c @ c / 2
     for z, S, w in zip(told.places, told.moments, told.weights, strict=True):
         T = np.linalg.cholesky(S).T
@@ -73,7 +67,7 @@ def test_the_energy_is_the_likelihood_of_pushed_tangents(shape, a):
 
 
 def test_gradients_are_finite_differences(a, b):
-    looked = [look(a, bursts(sheet, plan(150, 0), 0)), look(b)]
+    looked = [look(a, measured(sheet, plan(150, 0), 0)), look(b)]
     centre = np.array([[0.3, -0.2], [0.0, 0.1]])
     p = freedom(2, scale=True)
     joint = Joint(
@@ -146,7 +140,7 @@ def test_bursts_of_a_fit_tell_more_than_the_fit():
     """What the bursts say of an encoder that was stopped early brings it nearer to the truth."""
     X = plan(150, 0)
     early = fit(sheet, X, 0, max_iter=30)
-    one = look(early, bursts(sheet, X, 0))
+    one = look(early, measured(sheet, X, 0))
     alone = Joint(
         (RigidMap(np.eye(2), np.zeros(2)),),
         (one.elastic,),

@@ -319,7 +319,7 @@ def test_looks(five, a, square):
 
 def test_bad_input_is_named(a, b):
     Ya, Yb = anchors()
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="instrument 'b' is not fitted"):
         match(a, LOCA())
     with pytest.raises(TypeError, match="instrument 'b' is a ndarray"):
         match(a, Yb)

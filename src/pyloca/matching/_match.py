@@ -6,12 +6,11 @@ import warnings
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import is_finite
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA
-from pyloca.matching._anchors import Pairs, read_anchors
+from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
 from pyloca.matching._matched import Match
 from pyloca.matching._precision import look
 from pyloca.matching._solve import Settings, solve
@@ -125,9 +124,7 @@ def check_pair(a: Any, b: Any, names: Any) -> tuple[str, str]:
     if not isinstance(names, (tuple, list)) or len(names) != 2 or names[0] == names[1]:
         raise ValueError(f"names must be two different names; got {names!r}.")
     for model, name in ((a, names[0]), (b, names[1])):
-        if not isinstance(model, LOCA):
-            raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")
-        check_is_fitted(model)
+        check_fitted(model, name)
     if a is b:
         raise ValueError("both instruments are the same model; expected two.")
     if a.n_components_ != b.n_components_:

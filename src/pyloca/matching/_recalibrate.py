@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, mannwhitneyu
 from scipy.stats import f as fisher
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from pyloca._html import html_card, text_card
@@ -22,13 +21,14 @@ from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.findings import data_size, round_trip_errors
-from pyloca.matching._anchors import Pairs
+from pyloca.matching._anchors import Pairs, check_fitted
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._rigid import inverse
 from pyloca.matching._support import Support
 from pyloca.metrics import calibrate
+from pyloca.thresholds import DRIFTED, STILL_PLACED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +37,8 @@ __all__ = ["Recalibration", "recalibrate"]
 
 Array = NDArray[np.float64]
 
-DRIFTED = 0.01  # p-value, over all tests together
 TOLERATED = 1.5  # times the round-trip errors of held-out bursts, which had a say in the size of the decoder
 WAVES = 4  # independent errors of an encoder
-FAITHFUL = 0.5  # part of the new bursts whose old coordinates must lie in the old support to be believed at all
 NEAR = 0.3  # of the spread: old coordinates that are off by less still say which of several candidates is right
 
 
@@ -186,7 +184,7 @@ def recalibrate(
     >>> found.drifted, found.how
     (True, 'shape')
     """
-    check_is_fitted(model)
+    check_fitted(model, "old")
     start = _old_weights(model)
     old = read_like(model, new_bursts).embed()  # refuses what are not readings of this instrument, before any work
     fresh = _fitted(model, new_bursts, start, random_state)
@@ -258,7 +256,7 @@ def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, f
     """
     seen = read_like(model, data)
     rows = np.intersect1d(np.flatnonzero(inside), seen.sound)
-    if len(rows) < max(3, (1 - FAITHFUL) * len(seen.sound)):
+    if len(rows) < max(3, (1 - STILL_PLACED) * len(seen.sound)):
         return 0.0, 0.0
     statistics = seen.statistics[rows]
     found = model.diagnostics_
@@ -283,7 +281,7 @@ def _as_seen(model: LOCA, readings: Array) -> Array:
 
 def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:
     """Choose the candidate that agrees with the old encoder, if that still tells."""
-    if inside.mean() < FAITHFUL:
+    if inside.mean() < STILL_PLACED:
         raise MatchError(f"{found.refusal()} The old encoder cannot tell: it does not place the new bursts.")
     before, after = old[inside], new[inside]
     spread = float(np.sqrt(before.var(axis=0).sum()))

@@ -13,19 +13,17 @@ from pyloca.estimator import training_embedding
 from pyloca.matching._anchors import Anchors
 from pyloca.matching._joint import Edge, Joint, refine
 from pyloca.matching._precision import Instrument
-from pyloca.matching._register import DIFFERENT, Registered, Registration
+from pyloca.matching._register import Registered, Registration
 from pyloca.matching._rigid import freedom, procrustes
 from pyloca.matching._robust import robust_procrustes
 from pyloca.metrics import RigidMap
+from pyloca.thresholds import CONTRADICTED, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
 
 Array = NDArray[np.float64]
 
 PRIOR_DEGREES = 8.0  # observations that the fits' own word on their errors is worth
-UNRELATED = 0.25  # variance of residuals, as a part of that of the anchors, from which pairs do not belong together
-OFF = 0.001  # p-value of anchors below which a candidate does not agree with them
-DISAGREE = 16.0  # times what they should cost, from which anchors contradict the fits
 
 
 @dataclass(frozen=True)
@@ -180,13 +178,13 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     ]
     (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
     degrees = max(d * len(A) - freedom(d, scale=settings.scale), 1)
-    fixed = other - cost > chi2.isf(OFF, 1) * max(cost / degrees, 1.0)
-    if not fixed and cost <= DISAGREE * degrees:
+    fixed = other - cost > chi2.isf(OFF_ANCHORS, 1) * max(cost / degrees, 1.0)
+    if not fixed and cost <= CONTRADICTED * degrees:
         return None
     rigid = joint.maps[0]
     residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
     apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
-    possible = fixed and apart < UNRELATED * spread
+    possible = fixed and apart < UNRELATED_PAIRS * spread
     candidate = Candidate(rigid, np.nan, anchors_p=float(chi2.sf(cost, degrees)), possible=possible)
     words = _doubts(used, apart, spread, cost / degrees, possible=possible)
     return Solution((candidate,), "anchors", residuals, used, joint, words=words)
@@ -203,7 +201,7 @@ def _doubts(used: NDArray[np.bool_], apart: float, spread: float, factor: float,
     if not used.all():
         left = ", ".join(str(i) for i in np.flatnonzero(~used))
         words.append(f"anchors {left} contradict the others and were left out")
-    if factor > DISAGREE:
+    if factor > CONTRADICTED:
         words.append(
             f"the anchors are {np.sqrt(apart):.3g} apart per coordinate after the best rigid map, "
             f"{np.sqrt(factor):.2g} times as much as the fits' own errors explain: an anchor, a σ or one of the fits "
@@ -235,7 +233,7 @@ def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: S
     words: list[str] = []
     n = 0 if anchors is None else len(anchors)
     p_values = [float(chi2.sf(shape.misfit(one.rigid), n * d)) if n else np.nan for one in found]
-    possible = [one.possible and not p < OFF for one, p in zip(found, p_values, strict=True)]
+    possible = [one.possible and not p < OFF_ANCHORS for one, p in zip(found, p_values, strict=True)]
     if settings.density and any(possible):
         found, possible = _by_density(shape, found, possible, words)
     order = sorted(range(len(found)), key=lambda i: (not possible[i], -found[i].overlap))
@@ -267,7 +265,7 @@ def _by_density(
         replace(one, density_p=shape.density_p(one.rigid)) if ok else one
         for one, ok in zip(found, possible, strict=True)
     ]
-    alike = [ok and one.density_p >= DIFFERENT for one, ok in zip(told, possible, strict=True)]
+    alike = [ok and one.density_p >= OTHER_STATES for one, ok in zip(told, possible, strict=True)]
     if not any(alike):
         words.append("the densities agree under none of the candidates: the instruments sampled states differently")
         return told, possible
