@@ -49,7 +49,7 @@ class Recalibration:
     Attributes
     ----------
     model : LOCA
-        Fitted to the new bursts; its coordinates are the old ones.
+        Fitted to the new bursts; its coordinates are the old ones, by a rigid map.
     match : Match
         Of the old model and the new one before it was moved: the evidence, and its errors.
     how : str
@@ -83,6 +83,22 @@ class Recalibration:
     displacement: Array
     standard_error: float
     start: str
+
+    def coordinates(self, Y: Data) -> Array:
+        """Compute old coordinates of new readings.
+
+        Those of `model`, without what anchors tell of the errors of both encoders: the more anchors, the nearer to the
+        old ones. Save `match` to keep them (its instruments are "old" and "new").
+
+        Parameters
+        ----------
+        Y : (n, D) array or data frame, or bursts
+
+        Returns
+        -------
+        (n, d) array
+        """
+        return self.match.coordinates(Y, "new")
 
     def _facts(self) -> list[tuple[str, str]]:
         moved = self.displacement[np.isfinite(self.displacement)]
