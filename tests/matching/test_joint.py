@@ -1,5 +1,7 @@
 """Displacements against finite differences and naive twins; the joint refinement against what it must not change."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from pyloca.matching._precision import look
 from pyloca.matching._rigid import freedom, parameter_jacobian, procrustes
 from pyloca.metrics import RigidMap, calibrate
 
+STILL = RigidMap(np.eye(2), np.zeros(2))
 PLACES = np.array([[0.1, -0.3], [0.7, 0.4], [-0.5, 1.1]])
 
 
@@ -69,16 +72,10 @@ def test_the_energy_is_the_likelihood_of_pushed_tangents(shape, a):
 def test_gradients_are_finite_differences(a, b):
     looked = [look(a, measured(sheet, plan(150, 0), 0)), look(b)]
     centre = np.array([[0.3, -0.2], [0.0, 0.1]])
-    p = freedom(2, scale=True)
-    joint = Joint(
-        (RigidMap(np.array([[0.6, 0.8], [-0.8, 0.6]]), np.array([1.0, 2.0]), 1.1), RigidMap(np.eye(2), np.zeros(2))),
-        tuple(one.elastic for one in looked),
-        tuple(coefficients(one.elastic, 0.01, i) for i, one in enumerate(looked)),
-        np.zeros((2 * p + sum(one.elastic.size for one in looked),) * 2),
-        centre,
-        np.zeros(2),
-        1.0,
-    )
+    turned = RigidMap(np.array([[0.6, 0.8], [-0.8, 0.6]]), np.array([1.0, 2.0]), 1.1)
+    joint = Joint.start((turned, STILL), [one.elastic for one in looked], centre, np.zeros(2), 1.0)
+    some = tuple(coefficients(one.elastic, 0.01, i) for i, one in enumerate(looked))
+    joint = replace(joint, coefficients=some)
     edge = Edge(0, 1, PLACES, PLACES[::-1], np.array([0.1, 0.2, 0.3]))
     told = [one.seen for one in looked]
     gradient = _expansion(joint, told, [edge])[0]
@@ -113,20 +110,11 @@ def test_anchors_without_errors_change_nothing(a):
     turned = RigidMap(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([3.0, 4.0]))
     edge = Edge(0, 1, Z, turned.apply(Z), np.full(12, 1e-6))
     start = RigidMap(procrustes(Z, turned.apply(Z)).rotation, np.array([2.9, 4.1]))
-    other = look(a)
-    p = freedom(2, scale=True)
-    joint = Joint(
-        (start, RigidMap(np.eye(2), np.zeros(2))),
-        (looked.elastic, other.elastic),
-        (np.zeros(looked.elastic.size), np.zeros(other.elastic.size)),
-        np.zeros((2 * p + 2 * other.elastic.size,) * 2),
-        np.tile(turned.apply(Z).mean(axis=0), (2, 1)),
-        np.zeros(2),
-        1.0,
-    )
-    free = np.ones((2, p), dtype=bool)
+    centres = np.tile(turned.apply(Z).mean(axis=0), (2, 1))
+    joint = Joint.start((start, STILL), (looked.elastic, looked.elastic), centres, np.zeros(2), 1.0)
+    free = np.ones((2, freedom(2, scale=True)), dtype=bool)
     free[0, -1], free[1] = False, False
-    found, cost = refine(joint, (looked.seen, other.seen), (edge,), free, 8.0)
+    found, cost = refine(joint, (looked.seen, looked.seen), (edge,), free, 8.0)
     np.testing.assert_allclose(found.maps[0].shift, turned.shift, atol=1e-5)
     assert cost < 1e-3 and np.abs(found.coefficients[0]).max() < 1e-3
     there, errors = found.carried(Z, 0, 1)
@@ -141,15 +129,7 @@ def test_bursts_of_a_fit_tell_more_than_the_fit():
     X = plan(150, 0)
     early = fit(sheet, X, 0, max_iter=30)
     one = look(early, measured(sheet, X, 0))
-    alone = Joint(
-        (RigidMap(np.eye(2), np.zeros(2)),),
-        (one.elastic,),
-        (np.zeros(one.elastic.size),),
-        np.zeros((freedom(2, scale=True) + one.elastic.size,) * 2),
-        np.zeros((1, 2)),
-        np.zeros(1),
-        8.0,
-    )
+    alone = Joint.start((STILL,), (one.elastic,), np.zeros((1, 2)), np.zeros(1), 8.0)
     found, _ = refine(alone, (one.seen,), (), np.zeros((1, 4), dtype=bool), 8.0)
     embeddings = early.embedding_, found.common(early.embedding_, 0)
     off = [np.square(calibrate(X, Z).apply(Z) - X).mean() for Z in embeddings]

@@ -348,15 +348,9 @@ def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]
     maps = synchronize(len(looked), edges, between, d, scaled)
     free = np.ones((len(looked), freedom(d, scale=True)), dtype=bool)
     free[:, -1], free[0] = scaled, False
-    start = Joint(
-        tuple(maps),
-        tuple(one.elastic for one in looked),
-        tuple(np.zeros(one.elastic.size) for one in looked),
-        np.zeros((free.size + sum(one.elastic.size for one in looked),) * 2),
-        np.stack([rigid.apply(one.elastic.centre) for rigid, one in zip(maps, looked, strict=True)]),
-        np.array([one.rough for one in looked]),
-        PRIOR_DEGREES,
-    )
+    centres = np.stack([rigid.apply(one.elastic.centre) for rigid, one in zip(maps, looked, strict=True)])
+    rough = np.array([one.rough for one in looked])
+    start = Joint.start(maps, [one.elastic for one in looked], centres, rough, PRIOR_DEGREES)
     return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)[0]
 
 

@@ -72,6 +72,16 @@ class Joint:
     rough: Array
     degrees: float
 
+    @classmethod
+    def start(
+        cls, maps: Sequence[RigidMap], elastics: Sequence[Elastic], centres: Array, rough: Array, degrees: float
+    ) -> Joint:
+        """Return instruments without displacements, before anything is refined."""
+        sizes = [one.size for one in elastics]
+        total = sum(sizes) + len(sizes) * freedom(centres.shape[1], scale=True)
+        none = tuple(np.zeros(size) for size in sizes)
+        return cls(tuple(maps), tuple(elastics), none, np.zeros((total, total)), centres, rough, degrees)
+
     def common(self, Z: Array, i: int) -> Array:
         """Take coordinates (n, d) of instrument i to the common ones."""
         return self.maps[i].apply(self._bent(Z, i))

@@ -122,17 +122,9 @@ def _size(a: Instrument, b: Instrument, scale: bool) -> float:
 
 def _start(a: Instrument, b: Instrument, rigid: RigidMap, centre: Array) -> Joint:
     """Return both instruments in the coordinates of B, before anything is refined."""
-    d = len(centre)
-    sizes = freedom(d, scale=True) + a.elastic.size, freedom(d, scale=True) + b.elastic.size
-    return Joint(
-        (rigid, RigidMap(np.eye(d), np.zeros(d))),
-        (a.elastic, b.elastic),
-        (np.zeros(a.elastic.size), np.zeros(b.elastic.size)),
-        np.zeros((sum(sizes), sum(sizes))),
-        np.tile(centre, (2, 1)),
-        np.array([a.rough, b.rough]),
-        PRIOR_DEGREES,
-    )
+    maps = rigid, RigidMap(np.eye(len(centre)), np.zeros(len(centre)))
+    rough = np.array([a.rough, b.rough])
+    return Joint.start(maps, (a.elastic, b.elastic), np.tile(centre, (2, 1)), rough, PRIOR_DEGREES)
 
 
 def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
