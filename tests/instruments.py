@@ -28,9 +28,14 @@ def gauge(x):
     return 1000 * np.stack([u[:, 0] + 0.05 * u[:, 1] ** 2, u[:, 1]], axis=1)
 
 
-def fit(measure, X, seed, *, known=True, ids=None, n_points=40, **options):
+def measured(measure, X, seed, n_points=40):
+    """Bursts (N, M, D) at the states X."""
     clouds = X[:, None] + SIGMA * np.random.RandomState(seed).standard_normal((len(X), n_points, 2))
-    data = measure(clouds.reshape(-1, 2)).reshape(len(X), n_points, -1)
+    return measure(clouds.reshape(-1, 2)).reshape(len(X), n_points, -1)
+
+
+def fit(measure, X, seed, *, known=True, ids=None, n_points=40, **options):
+    data = measured(measure, X, seed, n_points)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         settings = {"hidden_layers": (10,), "random_state": 0, "burst_std": SIGMA if known else None} | options

@@ -509,4 +509,17 @@ TILTED = _define("TILTED", 0.05, "squared angle by which noise tilts tangents, b
 COARSE_TRUST = _define("COARSE_TRUST", 0.05, "error of trust in single precision, beyond which an export warns")
 UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a burst as unlike the others")
 
+# -- several instruments ----------------------------------------------------------------------------------------------
+
+OTHER_STATES = _define("OTHER_STATES", 0.01, "p-value below which two instruments did not see the same set of states")
+OFF_ANCHORS = _define("OFF_ANCHORS", 0.001, "p-value of anchors below which a candidate, or the mirror image, is out")
+WRONG_PAIR = _define("WRONG_PAIR", 1e-4, "p-value below which a pair of readings is not one anchor")
+UNRELATED_PAIRS = _define(
+    "UNRELATED_PAIRS", 0.25, "part of the variance of anchors that a rigid map leaves if they do not belong together"
+)
+CONTRADICTED = _define("CONTRADICTED", 16.0, "times their expected cost, from which anchors contradict the fits")
+DRIFTED = _define("DRIFTED", 0.01, "p-value, over all tests together, below which an instrument has drifted")
+NOT_SHARED = _define("NOT_SHARED", 0.01, "p-value from which a direction of two instruments is not a common one")
+STILL_PLACED = _define("STILL_PLACED", 0.5, "part of new bursts that an old encoder must place where it was fitted")
+
 __all__ = [*sorted(["TABLE", *(row.name for row in TABLE)]), "Definition", "Threshold", "recording"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from instruments import SIGMA, fit, gauge, plan, sheet
+from instruments import SIGMA, fit, gauge, measured, plan, sheet
 from pyloca import LOCA
 from pyloca.bursts import Bursts
 from pyloca.cli import cli
@@ -17,8 +17,7 @@ STATES = plan(150, 0)
 
 
 def bursts(measure, states, seed, names):
-    clouds = states[:, None] + SIGMA * np.random.RandomState(seed).standard_normal((len(states), 40, 2))
-    data = measure(clouds.reshape(-1, 2)).reshape(len(states), 40, -1)
+    data = measured(measure, states, seed)
     return Bursts(data, ids=[f"{i}" for i in range(len(states))], feature_names=names)
 
 
@@ -63,8 +62,7 @@ def matched(folder):
 
 def expected(path):
     found = Match.load(path)
-    places = found.rigid.apply(found.a.encode(sheet(plan(20, 9))))
-    return found.b.decode(places - found.seams.errors(0, places)[0])
+    return found.b.decode(found.joint.carried(found.a.encode(sheet(plan(20, 9))), 0, 1)[0])
 
 
 def test_transform_from_to(folder, matched):
@@ -111,6 +109,13 @@ def test_fuse(folder, tmp_path):
     done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", "--json")
     assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
     run("transform", tmp_path / "f.safetensors", folder / "gauge.csv", "--from", "gauge", "--to", "sheet")
+    np.save(tmp_path / "sheet.npy", measured(sheet, STATES, 1))
+    given = "--anchors", tmp_path / "pairs.csv", "--bursts", f"sheet={tmp_path / 'sheet.npy'}"
+    run("fuse", *models, *given, "-o", tmp_path / "g.safetensors")
+    assert (tmp_path / "g.safetensors").read_bytes() != (tmp_path / "f.safetensors").read_bytes()
+    wrong = "--bursts", "x=y", "-o", tmp_path / "h.safetensors"
+    done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", *wrong, code=2)
+    assert "expected NAME=FILE" in done.stderr
     write(tmp_path / "wrong.csv", ["a", "i", "b", "j"], [("sheet", 0, "radio", 0)])
     done = run("fuse", *models, "--anchors", tmp_path / "wrong.csv", "-o", tmp_path / "g.safetensors", code=3)
     assert "line 2" in done.stderr and "among sheet, gauge" in done.stderr

@@ -1,15 +1,15 @@
-"""`fuse`: rigid maps synchronised over a graph, and seams taken out."""
+"""`fuse`: rigid maps synchronised over a graph, and all encoders refined together."""
 
 import numpy as np
 import pytest
 
 from helpers import random_rotation
-from instruments import fit, gauge, plan, sheet
+from instruments import fit, gauge, measured, plan, sheet
 from pyloca import LOCA, TrustWarning
-from pyloca.errors import MatchError, ModelFileError
+from pyloca.errors import BurstError, MatchError, ModelFileError
 from pyloca.matching import Fusion, fuse
-from pyloca.matching._seams import Seams, solve_seams
-from pyloca.matching._synchronize import Edge, connected_to, synchronize
+from pyloca.matching._joint import Edge
+from pyloca.matching._synchronize import connected_to, synchronize
 from pyloca.metrics import RigidMap, calibrate
 
 
@@ -21,77 +21,33 @@ def rms(difference):
 
 
 def ring(n=5, d=2, noise=0.0, scales=None, seed=0):
-    """Instruments on a ring, each anchored with the next: edges and the true maps to the coordinates of the first."""
+    """Instruments on a ring, each anchored with the next: edges, maps of these, true maps to those of the first."""
     random = np.random.RandomState(seed)
     scales = np.ones(n) if scales is None else scales
     maps = [RigidMap(random_rotation(d, i), random.standard_normal(d), scales[i]) for i in range(n)]
     maps[0] = RigidMap(np.eye(d), np.zeros(d))
-    edges = []
+    edges, between = [], []
     for i in range(n):
         j, X = (i + 1) % n, random.standard_normal((6, d))
         A, B = ((X - maps[k].shift) @ maps[k].rotation.T / maps[k].scale for k in (i, j))
         A = A + noise * random.standard_normal((6, d))
-        between = calibrate(B, A, scale=True)
-        edges.append(Edge(i, j, between, A, B, np.full(6, max(noise, 1e-3) ** 2), np.zeros(6)))
-    return edges, maps
+        between.append(calibrate(B, A, scale=True))
+        edges.append(Edge(i, j, A, B, np.full(6, max(noise, 1e-3) ** 2)))
+    return edges, between, maps
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_exact_maps_are_found(d):
-    edges, maps = ring(d=d, scales=[1, 2, 0.5, 1, 3])
-    found, _, _ = synchronize(5, edges, d, np.array([False, True, True, False, True]))
+    edges, between, maps = ring(d=d, scales=[1, 2, 0.5, 1, 3])
+    found = synchronize(5, edges, between, d, np.array([False, True, True, False, True]))
     for one, other in zip(found, maps, strict=True):
         np.testing.assert_allclose(one.rotation, other.rotation, atol=1e-6)
         np.testing.assert_allclose(one.shift, other.shift, atol=1e-6)
         assert one.scale == pytest.approx(other.scale)
 
 
-def test_the_loop_is_closed_by_all_anchors_together():
-    edges, maps = ring(noise=0.1)
-    found, covariance, _ = synchronize(5, edges, 2, np.zeros(5, dtype=bool))
-    cost = sum(np.square(found[e.i].apply(e.A) - found[e.j].apply(e.B)).sum() for e in edges)
-    truth = sum(np.square(maps[e.i].apply(e.A) - maps[e.j].apply(e.B)).sum() for e in edges)
-    assert cost < truth
-    assert covariance.shape == (16, 16) and all(one.scale == 1 for one in found)
-
-
 def test_who_is_connected():
-    edges, _ = ring()
-    assert connected_to(7, edges).tolist() == [True] * 5 + [False] * 2
-
-
-def test_fields_are_those_of_the_naive_formula():
-    random = np.random.RandomState(0)
-    places, ends = random.standard_normal((7, 2)), np.array([[0, 1]] * 4 + [[1, 2]] * 3)
-    seams = Seams(places, ends, random.standard_normal((7, 2)), np.array([1.0, 2.0, 0.5]), np.ones(3), np.full(7, 0.1))
-
-    def kernel(x, y, i):
-        r = np.sqrt(3) * np.linalg.norm(x - y) / seams.lengths[i]
-        return seams.variances[i] * (1 + r) * np.exp(-r)
-
-    def sign(n, i):
-        return 1 if ends[n, 0] == i else -1 if ends[n, 1] == i else 0
-
-    K = 0.1 * np.eye(7)
-    for n in range(7):
-        for m in range(7):
-            K[n, m] += sum(sign(n, i) * sign(m, i) * kernel(places[n], places[m], i) for i in range(3))
-    at = np.array([[0.3, -0.2]])
-    cross = np.array([sign(n, 1) * kernel(at[0], places[n], 1) for n in range(7)])
-    expected, variance = seams.errors(1, at)
-    np.testing.assert_allclose(expected[0], cross @ np.linalg.solve(K, seams.differences))
-    np.testing.assert_allclose(variance, 2.0 - cross @ np.linalg.solve(K, cross))
-
-
-def test_the_size_of_the_fields_is_found():
-    random = np.random.RandomState(1)
-    places = random.uniform(size=(60, 2)) * 3
-    start = Seams(
-        places, np.tile([0, 1], (60, 1)), np.zeros((60, 2)), np.array([1.0, 1.0]), np.ones(2), np.full(60, 0.01)
-    )
-    differences = np.linalg.cholesky(4 * start._fields() + 0.01 * np.eye(60)) @ random.standard_normal((60, 2))
-    found = solve_seams(places, start.ends, differences, start.variances, start.lengths, start.noise)
-    assert 2 < found.variances[0] < 8
+    assert connected_to(7, ring()[0]).tolist() == [True] * 5 + [False] * 2
 
 
 # -- the whole --------------------------------------------------------------------------------------------------
@@ -160,6 +116,21 @@ def test_predictions_go_from_room_to_room(fusion):
     assert fusion.predict(sheet(away), "low", "high").trust < 0.05
 
 
+def test_bursts_of_all_or_of_some_may_be_given(rooms):
+    X, states = plan(900, 5), {}
+    pairs = {pair: anchors(*pair) for pair in (("low", "middle"), ("middle", "high"))}
+    for name, (_, seen) in SEEN.items():
+        states[name] = X[seen(X)][:130]
+    bursts = {name: measured(SEEN[name][0], states[name], 5) for name in SEEN}
+    found, some = fuse(rooms, pairs, bursts=bursts), fuse(rooms, pairs, bursts={"low": bursts["low"]})
+    new, off = plan(300, 21), []
+    for one in (found, some):
+        Z = np.concatenate([one.coordinates(f(new[seen(new)]), name) for name, (f, seen) in SEEN.items()])
+        truth = np.concatenate([new[seen(new)] for _, seen in SEEN.values()])
+        off.append(rms(calibrate(truth, Z).apply(Z) - truth))
+    assert max(off) < 0.04 and off[0] != off[1]
+
+
 def test_one_file(fusion, tmp_path, rooms):
     again = Fusion.load(fusion.save(tmp_path / "f.safetensors"))
     Y = gauge(plan(30, 3))
@@ -197,8 +168,21 @@ def test_bad_input_is_named(rooms, a, b):
         fuse([a, b], given)
     with pytest.raises(ValueError, match="expected a pair of names"):
         fuse(rooms, {"low": given})
-    with pytest.raises(ValueError, match="not fitted"):
+    with pytest.raises(ValueError, match="instrument '1' is not fitted"):
         fuse([a, LOCA()], {("0", "1"): given})
+    with pytest.raises(ValueError, match=r"instrument 'middle'.*NaN"):
+        fuse(rooms, {("low", "middle"): (given[0], np.where(np.arange(10)[:, None] == 3, np.nan, given[1]))})
+    with pytest.raises(ValueError, match="anchors 0 and 1 are the same pair"):
+        fuse(rooms, {("low", "middle"): (given[0][[0, 0, 2]], given[1][[0, 0, 2]])})
+    with pytest.raises(MatchError, match=r"'low' and 'middle' are not connected: .*on one line"):
+        line = np.linspace([0.1, 0.9], [0.7, 0.9], 5)
+        fuse(rooms, {("low", "middle"): (sheet(line), gauge(line))})
+    with pytest.raises(ValueError, match="bursts name 'x'"):
+        fuse(rooms, {("low", "middle"): given}, bursts={"x": np.zeros((3, 4, 2))})
+    with pytest.raises(ValueError, match="one set per instrument; got a list"):
+        fuse([a, b], {("0", "1"): given}, bursts=[np.zeros((3, 4, 2))])
+    with pytest.raises(BurstError, match="features"):
+        fuse(rooms, {("low", "middle"): given}, bursts={"low": np.zeros((20, 9, 2)) + np.arange(9)[:, None]})
     with pytest.raises(ValueError, match="no instrument 'x'"):
         fuse(rooms, {("low", "middle"): given, ("middle", "high"): anchors("middle", "high")}).coordinates(
             given[0], "x"

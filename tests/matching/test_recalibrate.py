@@ -34,7 +34,7 @@ def rms(difference):
 
 def test_old_coordinates_are_kept_through_drift(a):
     found = recalibrate(a, bursts(drifted), (sheet(SPREAD), drifted(SPREAD)))
-    assert found.drifted and found.p_value < 0.01 and found.how == "anchors"
+    assert found.drifted and found.p_value < 0.01 and found.how == "anchors" and found.start == "old weights"
     assert rms(found.model.transform(drifted(X)) - a.transform(sheet(X))) < 0.08
     assert np.nanmedian(found.displacement) > 0.05  # the old model would be off
     # it is a plain model: it decodes, trusts, and is saved
@@ -84,6 +84,20 @@ def test_a_model_in_other_coordinates_is_the_same_model(scale, tmp_path):
     assert moved.score(bursts(sheet)) == pytest.approx(model.score(bursts(sheet)))
     again = LOCA.load(moved.save(tmp_path / "moved.safetensors"))
     np.testing.assert_array_equal(again.encode(Y), moved.encode(Y))
+
+
+def test_weights_of_reduced_measurements_are_no_start():
+    """With many features a fit sees a few directions of them, which are others for other bursts."""
+    random = np.random.RandomState(0)
+    mixing = random.standard_normal((3, 60))
+
+    def wide(x):
+        return sheet(x) @ mixing
+
+    model = fit(wide, plan(80, 4), 4)
+    found = recalibrate(model, bursts(wide, plan(80, 5)), (wide(SPREAD), wide(SPREAD)))
+    assert found.start == "random weights" and "from random weights" in str(found)
+    assert rms(found.model.transform(wide(X)) - model.transform(wide(X))) < 0.15
 
 
 def test_a_module_of_ones_own_cannot_be_moved(a):

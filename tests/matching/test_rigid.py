@@ -35,9 +35,12 @@ def test_weighted_procrustes_is_the_minimum_that_a_search_finds():
         rotation = np.diag([1, flip]) @ np.array([[np.cos(x[0]), np.sin(x[0])], [-np.sin(x[0]), np.cos(x[0])]])
         return (weights * np.square(B - np.exp(x[3]) * A @ rotation - x[1:3]).sum(axis=1)).sum()
 
-    best = min(minimize(cost, [start, 0, 0, 0], args=(flip,), tol=1e-14).fun for start in range(6) for flip in (1, -1))
-    found = procrustes(A, B, weights, scale=True)
-    assert (weights * np.square(B - found.apply(A)).sum(axis=1)).sum() == pytest.approx(best, rel=1e-8)
+    best = [
+        min(minimize(cost, [start, 0, 0, 0], args=(flip,), tol=1e-14).fun for start in range(6)) for flip in (1, -1)
+    ]
+    for mirrored, expected in ((False, min(best)), (True, max(best))):
+        found = procrustes(A, B, weights, scale=True, mirrored=mirrored)
+        assert (weights * np.square(B - found.apply(A)).sum(axis=1)).sum() == pytest.approx(expected, rel=1e-8)
 
 
 def test_maps_compose_and_invert():

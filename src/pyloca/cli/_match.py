@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from pyloca.cli._anchors import read_ids, read_named_ids, read_readings, stems
 from pyloca.cli._column_options import Columns, columns_options, names_of
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, usage, writable
 from pyloca.errors import TrustWarning
+
+if TYPE_CHECKING:
+    from pyloca.estimator import LOCA
 
 __all__ = ["fuse", "match", "recalibrate"]
 
@@ -129,14 +132,29 @@ def match(
 @click.option(
     "--anchors", type=FILE, required=True, help="A CSV file with rows of instrument,burst id,instrument,burst id."
 )
+@click.option(
+    "--bursts",
+    "given",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="What an instrument was fitted to, for as many of them as you like: they are refined on it.",
+)
 @OUTPUT
 @NAMES
 @JSON
 @debug_option
-def fuse(models: tuple[Path, ...], anchors: Path, output: Path, names: tuple[str, ...] | None, as_json: bool) -> None:
+def fuse(
+    models: tuple[Path, ...],
+    anchors: Path,
+    given: tuple[str, ...],
+    output: Path,
+    names: tuple[str, ...] | None,
+    as_json: bool,
+) -> None:
     """Put instruments that each have seen a part into one coordinate system, that of the first.
 
     MODELS are model files. Instruments that no anchors connect with the first are named, and the exit code is 4.
+    Models do not contain their bursts; with --bursts the common coordinates are more exact.
 
     \b
     Examples:
@@ -150,14 +168,15 @@ def fuse(models: tuple[Path, ...], anchors: Path, output: Path, names: tuple[str
 
     loaded = {name: LOCA.load(path) for name, path in zip(called, models, strict=True)}
     pairs: Any = read_named_ids(anchors, loaded)
+    bursts = _named_bursts(given, loaded)
     with usage(), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the fusion, which is printed, contains them
-        found = fuse_models(loaded, pairs)
+        found = fuse_models(loaded, pairs, bursts=bursts)
     found.save(output)
     if as_json:
         facts = {
             "fusion": str(output),
-            "connected": list(found.maps),
+            "connected": list(found.connected),
             "unconnected": list(found.unconnected),
             "overlaps": [[i, j, *values] for (i, j), values in found.overlaps.items()],
             "warnings": list(found.warnings),
@@ -222,6 +241,19 @@ def recalibrate(
     click.echo(str(found), err=True)
     if found.model.diagnostics_.warnings:
         click.get_current_context().exit(DISTRUSTED)
+
+
+def _named_bursts(given: tuple[str, ...], loaded: dict[str, LOCA]) -> dict[str, Any]:
+    """Read NAME=FILE, the bursts of an instrument."""
+    from pyloca.cli._data import read_bursts_like
+
+    bursts: dict[str, Any] = {}
+    for text in given:
+        name, _, path = text.partition("=")
+        if name not in loaded or not path or name in bursts:
+            raise click.UsageError(f"--bursts {text}: expected NAME=FILE, once per name, of {', '.join(loaded)}.")
+        bursts[name] = read_bursts_like(loaded[name], path, Columns())
+    return bursts
 
 
 def _or_none(value: float) -> float | None:

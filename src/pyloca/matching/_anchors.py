@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
@@ -15,7 +17,7 @@ from pyloca.estimator import LOCA, Data, burst_rows, training_embedding
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
 
-__all__ = ["Anchors", "Pairs", "read_anchors"]
+__all__ = ["Anchors", "Pairs", "check_fitted", "read_anchors"]
 
 Array = NDArray[np.float64]
 Pairs = tuple[Data, Data] | Sequence[tuple[Any, Any]] | ArrayLike
@@ -45,6 +47,16 @@ class Anchors:
 
     def __len__(self) -> int:
         return len(self.A)
+
+
+def check_fitted(model: Any, name: str) -> None:
+    """Refuse what is not a fitted model, by the name of its instrument."""
+    if not isinstance(model, LOCA):
+        raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise NotFittedError(f"instrument {name!r} is not fitted. Call fit, or load a fitted model.") from None
 
 
 def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, names: tuple[str, str]) -> Anchors:

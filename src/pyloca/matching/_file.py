@@ -14,23 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from pyloca._arguments import LARGEST, is_finite, is_integer, is_positive
+from pyloca._arguments import LARGEST, is_integer, is_positive
 from pyloca._atomic import write_atomically
 from pyloca._contract import Promise, check_arrays, check_entry
 from pyloca._sealed import describing, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 from pyloca.estimator import LOCA
+from pyloca.matching._joint import Joint
 from pyloca.matching._rigid import freedom
-from pyloca.matching._seams import Seams
 from pyloca.metrics import RigidMap
 from pyloca.modelfile import model_from_bytes, model_to_bytes
 
-__all__ = ["Modules", "check_fusion", "check_match", "read_bundle", "read_rigid", "read_seams", "write_bundle"]
+__all__ = ["Modules", "read_bundle", "read_fusion", "read_match", "read_rigid", "write_bundle"]
 
 Arrays = dict[str, NDArray[Any]]
 Modules = Mapping[str, tuple[nn.Module | None, nn.Module | None]]
 
-VERSION = 1
+VERSION = 2  # 1, before 0.2.0, had no displacements
 MODEL = "model."
 ROUNDING = 1e-6  # of rotations and covariances
 
@@ -67,44 +67,70 @@ def read_bundle(
     return models, arrays, facts
 
 
-def check_match(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, Any]) -> None:
-    """Refuse a match whose arrays do not have the sizes of its models, or whose facts are not what they must be."""
+def read_match(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, Any]) -> Joint:
+    """Read how two instruments lie; refuse arrays of other sizes than the models have, and facts that cannot be."""
     check_entry(len(models) == 2, "the number of models", len(models), "2")
     d, n, chosen = next(iter(models.values())).n_components_, len(facts["candidates"]), facts["chosen"]
-    p = freedom(d, scale=facts["scaled"])
     promises = {
         "rotations": Promise((n, d, d)),
         "shifts": Promise((n, d)),
         "residuals": Promise(("anchors",)),
         "used": Promise(("anchors",), "b"),
-        "covariance": Promise((p, p)),
-        "centre": Promise((d,)),
     }
     check_arrays(arrays, promises, {})
-    check_covariance("covariance", arrays)
     check_entry(n > 0, "the number of candidates", n, "one or more")
     known = chosen is None or (is_integer(chosen, 0) and chosen < n)
     check_entry(known, "chosen", chosen, f"null, or an integer below {n}")
-    for name in ("variance", "degrees"):
-        check_entry(is_finite(facts[name]) and 0 <= facts[name] < LARGEST, name, facts[name], "a number ≥ 0")
     check_entry(isinstance(facts["how"], str), "how", facts["how"], "a text")
     for name in ("continuous", "scaled"):
         check_entry(isinstance(facts[name], bool), name, facts[name], "true or false")
+    return _read_joint(arrays, d, 2)
 
 
-def check_fusion(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, Any]) -> None:
+def read_fusion(models: Mapping[str, LOCA], arrays: Arrays, facts: Mapping[str, Any]) -> Joint:
     """Do the same for a fusion."""
-    names, scales = facts["connected"], facts["scales"]
-    every = sorted([*names, *facts["unconnected"]])
-    check_entry(every == sorted(models) and bool(names), "connected and unconnected", every, "the models of the file")
-    check_entry(len(scales) == len(names), "scales", scales, f"{len(names)} numbers")
-    d = next(iter(models.values())).n_components_
+    apart = facts["unconnected"]
+    known = set(apart) < set(models) and len(set(apart)) == len(apart)
+    check_entry(known, "unconnected", apart, "some of the models of the file, each once, but not all")
+    return _read_joint(arrays, next(iter(models.values())).n_components_, len(models) - len(apart))
+
+
+def _read_joint(arrays: Arrays, d: int, n: int) -> Joint:
+    """Read maps and displacements of n instruments with d coordinates."""
     p = freedom(d, scale=True)
-    shapes = {"rotation": (d, d), "shift": (d,), "covariance": (p, p), "centre": (d,)}
-    numbers = range(len(names))
-    check_arrays(arrays, {f"{key}.{i}": Promise(shape) for key, shape in shapes.items() for i in numbers}, {})
-    for i in numbers:
-        check_covariance(f"covariance.{i}", arrays)
+    promises = {"joint.centres": Promise((n, d)), "joint.rough": Promise((n,)), "joint.degrees": Promise(())}
+    for i in range(n):
+        shapes: dict[str, tuple[int | str, ...]] = {
+            "map.rotation": (d, d),
+            "map.shift": (d,),
+            "map.scale": (),
+            "elastic.centres": (f"centres of {i}", d),
+            "elastic.length": (),
+            "elastic.mixing": (f"centres of {i}", f"functions of {i}"),
+            "elastic.rigid": (f"motions of {i}", f"coefficients of {i}"),
+            "elastic.centre": (d,),
+            "coefficients": (f"coefficients of {i}",),
+        }
+        promises |= {f"joint.{name}.{i}": Promise(shape) for name, shape in shapes.items()}
+    lengths: dict[str, int] = {}
+    check_arrays(arrays, promises, lengths)
+    total = n * p
+    for i in range(n):
+        total += lengths[f"coefficients of {i}"]
+        fits = lengths[f"coefficients of {i}"] == d * lengths[f"functions of {i}"]
+        motions = lengths[f"motions of {i}"]
+        check_entry(fits and motions in (p - 1, p), f"joint.elastic.rigid.{i}", (motions,), f"{p - 1} or {p} motions")
+        read_rigid(
+            *(arrays[f"joint.map.{name}.{i}"] for name in ("rotation", "shift")), arrays[f"joint.map.scale.{i}"].item()
+        )
+        length = arrays[f"joint.elastic.length.{i}"].item()
+        check_entry(length > 0, f"joint.elastic.length.{i}", length, "a number > 0")
+    check_arrays(arrays, {"joint.covariance": Promise((total, total))}, {})
+    check_covariance("joint.covariance", arrays)
+    rough, degrees = arrays["joint.rough"], arrays["joint.degrees"].item()
+    check_entry(bool((rough >= 0).all()), "joint.rough", rough.tolist(), "numbers ≥ 0")
+    check_entry(degrees > 0, "joint.degrees", degrees, "a number > 0")
+    return Joint.from_arrays(arrays)
 
 
 def check_covariance(name: str, arrays: Arrays) -> None:
@@ -115,21 +141,6 @@ def check_covariance(name: str, arrays: Arrays) -> None:
     values = np.linalg.eigvalsh(array)
     if values[0] < -ROUNDING * max(values[-1], 1e-300):
         raise ModelFileError(f"the array {name!r} is not a covariance: it has the eigenvalue {values[0]:.3g}")
-
-
-def read_seams(arrays: Arrays, d: int, n_fields: int) -> Seams:
-    """Take the seams of `n_fields` instruments with d coordinates out of the arrays of a file."""
-    shapes: dict[str, tuple[int | str, ...]] = {"places": ("anchors", d), "ends": ("anchors", 2)}
-    shapes |= {"differences": ("anchors", d), "variances": (n_fields,), "lengths": (n_fields,), "noise": ("anchors",)}
-    promises = {name: Promise(shape, "i" if name == "ends" else "f") for name, shape in shapes.items()}
-    found = {name: arrays.pop(f"seams.{name}") for name in shapes}
-    check_arrays(found, promises, {})
-    ends = found["ends"]
-    check_entry(bool(((ends >= 0) & (ends < n_fields)).all()), "seams.ends", ends, f"instruments below {n_fields}")
-    for name in ("variances", "noise"):
-        check_entry(bool((found[name] >= 0).all()), f"seams.{name}", found[name], "numbers ≥ 0")
-    check_entry(bool((found["lengths"] > 0).all()), "seams.lengths", found["lengths"], "numbers > 0")
-    return Seams(**found)
 
 
 def read_rigid(rotation: NDArray[Any], shift: NDArray[Any], scale: Any) -> RigidMap:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,13 +18,14 @@ from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
-from pyloca.matching._file import Modules, check_fusion, read_bundle, read_rigid, read_seams, write_bundle
-from pyloca.matching._match import Match, check_pair, match
-from pyloca.matching._precision import coordinate_variance, decoder_variance
-from pyloca.matching._prediction import Prediction, pushed_variance, support_trust
-from pyloca.matching._rigid import inverse, parameter_jacobian
-from pyloca.matching._seams import WAVE, Seams, solve_seams
-from pyloca.matching._synchronize import Edge, adjusted, connected_to, synchronize
+from pyloca.matching._file import Modules, read_bundle, read_fusion, write_bundle
+from pyloca.matching._joint import Edge, Joint, refine
+from pyloca.matching._match import check_pair, match
+from pyloca.matching._precision import Instrument, look
+from pyloca.matching._prediction import Prediction, predict
+from pyloca.matching._rigid import freedom
+from pyloca.matching._solve import PRIOR_DEGREES
+from pyloca.matching._synchronize import connected_to, synchronize
 from pyloca.metrics import RigidMap
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ __all__ = ["Fusion", "fuse"]
 Array = NDArray[np.float64]
 
 FORMAT = "pyloca-fusion"
-ROUNDS = 3  # of maps given fields, and fields given maps
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,12 @@ class Fusion:
     ----------
     models : dict of str to LOCA
         The fitted models by name.
-    maps : dict of str to RigidMap
-        Coordinates of each connected instrument to the common ones.
     unconnected : tuple of str
         Instruments that no anchors connect with the first; they have no common coordinates.
-    seams : Seams
-        Errors of the encoders as far as their disagreement at anchors tells; they are subtracted, so that coordinates
-        of two instruments agree where both see.
-    covariances : dict of str to (p, p) array
-        Of the parameters of each map, about `centres`.
-    centres : dict of str to (d,) array
+    joint : Joint
+        Maps and displacements of all connected instruments, refined together, and their errors.
     overlaps : dict of (str, str) to (int, float, float)
-        For each connected pair: anchors used, and their root mean square distance before and after the seams were
-        taken out.
+        For each connected pair: anchors used, and their root mean square distance by rigid maps alone and by all.
     warnings : tuple of str
         What should make a user look twice.
 
@@ -68,13 +61,20 @@ class Fusion:
     """
 
     models: dict[str, LOCA]
-    maps: dict[str, RigidMap]
     unconnected: tuple[str, ...]
-    seams: Seams
-    covariances: dict[str, Array]
-    centres: dict[str, Array]
+    joint: Joint
     overlaps: dict[tuple[str, str], tuple[int, float, float]]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def connected(self) -> tuple[str, ...]:
+        """Instruments with common coordinates, in the order of `joint`."""
+        return tuple(name for name in self.models if name not in self.unconnected)
+
+    @property
+    def maps(self) -> dict[str, RigidMap]:
+        """Rigid part of the way from the coordinates of each connected instrument to the common ones."""
+        return dict(zip(self.connected, self.joint.maps, strict=True))
 
     # -- using it ---------------------------------------------------------------------------------------------------
 
@@ -108,24 +108,10 @@ class Fusion:
         ValueError
             If there is no such instrument.
         """
-        model, rigid = self._of(instrument)
-        Z, trust = model.transform(Y, return_trust=True)
-        there = self.without_seams(rigid.apply(Z), instrument)
+        i = self._index(instrument)
+        Z, trust = self.models[instrument].transform(Y, return_trust=True)
+        there = self.joint.common(Z, i)
         return (there, trust) if return_trust else there
-
-    def without_seams(self, placed: Array, instrument: str) -> Array:
-        """Subtract the expected error of an instrument from its coordinates after the rigid map.
-
-        Parameters
-        ----------
-        placed : (n, d) array
-        instrument : str
-
-        Returns
-        -------
-        (n, d) array
-        """
-        return placed - self.seams.errors(self._index(instrument), placed)[0]
 
     def predict(self, Y: Data, source: str, target: str) -> Prediction:
         """Predict readings of one instrument from those of another, with their errors.
@@ -148,47 +134,29 @@ class Fusion:
         ValueError
             If there is no such instrument.
         """
-        there, trust = self.coordinates(Y, source, return_trust=True)
-        model, rigid = self._of(target)
-        W = inverse(rigid).apply(self.seams.undone(self._index(target), there))
-        errors = self._errors(there, source) + (0 if source == target else self._errors(there, target))
-        if source == target:
-            errors = np.zeros_like(errors)
-        turned = rigid.rotation @ errors @ rigid.rotation.T / rigid.scale**2
-        values = model.decode(W)
-        spread = decoder_variance(model) + pushed_variance(model, W, turned)
-        per_coordinate = np.sqrt(np.trace(turned, axis1=1, axis2=2) / W.shape[1])
-        trust = np.minimum(trust, support_trust(model, W))
-        return Prediction(values, np.sqrt(spread), trust, W, per_coordinate, max(2.0, float(len(self.seams.places))))
-
-    def _errors(self, places: Array, instrument: str) -> Array:
-        """Covariances (n, d, d) of common coordinates: what is left of the field, and the error of the map."""
-        rest = self.seams.errors(self._index(instrument), places)[1]
-        slopes = parameter_jacobian(places, self.centres[instrument], scale=True)
-        along = slopes @ self.covariances[instrument] @ slopes.transpose(0, 2, 1)
-        return np.asarray(rest[:, None, None] * np.eye(places.shape[1]) + along)
+        i, j = self._index(source), self._index(target)
+        return predict(self.models[source], self.models[target], self.joint, Y, i, j)
 
     def _index(self, instrument: str) -> int:
-        return list(self.maps).index(instrument)
-
-    def _of(self, instrument: str) -> tuple[LOCA, RigidMap]:
         if instrument not in self.models:
             raise ValueError(f"there is no instrument {instrument!r}; there are {', '.join(map(repr, self.models))}.")
-        if instrument not in self.maps:
+        if instrument in self.unconnected:
             raise MatchError(
                 f"instrument {instrument!r} is not connected with {next(iter(self.models))!r}: no anchors lead there. "
                 "Give anchors with any of the connected instruments."
             )
-        return self.models[instrument], self.maps[instrument]
+        return self.connected.index(instrument)
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
     def _facts(self) -> list[tuple[str, str]]:
-        facts = [("instruments", f"{len(self.models)}, {len(self.maps)} of them connected")]
+        facts = [("instruments", f"{len(self.models)}, {len(self.connected)} of them connected")]
         if self.unconnected:
             facts.append(("NOT CONNECTED", ", ".join(map(repr, self.unconnected))))
         for (i, j), (n, before, after) in self.overlaps.items():
-            facts.append(("overlaps", f"{i!r} and {j!r}: {n} anchors, {before:.3g} apart; {after:.3g} without seams"))
+            facts.append(
+                ("overlaps", f"{i!r} and {j!r}: {n} anchors, {after:.3g} apart; {before:.3g} by rigid maps alone")
+            )
         facts += [("WARNING", word) for word in self.warnings]
         return facts
 
@@ -197,8 +165,7 @@ class Fusion:
 
     def _places(self) -> list[tuple[str, Array]]:
         return [
-            (name, self.without_seams(rigid.apply(training_embedding(self.models[name])), name))
-            for name, rigid in self.maps.items()
+            (name, self.joint.common(training_embedding(self.models[name]), i)) for i, name in enumerate(self.connected)
         ]
 
     def _repr_html_(self) -> str:
@@ -238,18 +205,12 @@ class Fusion:
         OSError
             If the file cannot be written.
         """
-        arrays: dict[str, Any] = {f"seams.{name}": array for name, array in vars(self.seams).items()}
-        for i, name in enumerate(self.maps):
-            arrays[f"rotation.{i}"], arrays[f"shift.{i}"] = self.maps[name].rotation, self.maps[name].shift
-            arrays[f"covariance.{i}"], arrays[f"centre.{i}"] = self.covariances[name], self.centres[name]
         facts = {
-            "connected": list(self.maps),
-            "scales": [rigid.scale for rigid in self.maps.values()],
             "unconnected": list(self.unconnected),
             "overlaps": [[i, j, *values] for (i, j), values in self.overlaps.items()],
             "warnings": list(self.warnings),
         }
-        return write_bundle(path, FORMAT, self.models, arrays, facts)
+        return write_bundle(path, FORMAT, self.models, self.joint.arrays(), facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, networks: Modules | None = None) -> Fusion:
@@ -272,34 +233,24 @@ class Fusion:
         """
         models, arrays, facts = read_bundle(path, FORMAT, networks)
         with describing("a fusion", os.fspath(path)):
-            names, scales, unconnected = facts["connected"], facts["scales"], tuple(facts["unconnected"])
-            check_fusion(models, arrays, facts)
-            every, d = range(len(names)), models[names[0]].n_components_
-            maps = [read_rigid(arrays[f"rotation.{i}"], arrays[f"shift.{i}"], scales[i]) for i in every]
-            return cls(
-                models,
-                dict(zip(names, maps, strict=True)),
-                unconnected,
-                read_seams(arrays, d, len(names)),
-                {name: arrays[f"covariance.{i}"] for i, name in enumerate(names)},
-                {name: arrays[f"centre.{i}"] for i, name in enumerate(names)},
-                {(str(i), str(j)): (int(n), float(one), float(two)) for i, j, n, one, two in facts["overlaps"]},
-                tuple(map(str, facts["warnings"])),
-            )
+            joint = read_fusion(models, arrays, facts)
+            overlaps = {(str(i), str(j)): (int(n), float(one), float(two)) for i, j, n, one, two in facts["overlaps"]}
+            return cls(models, tuple(facts["unconnected"]), joint, overlaps, tuple(map(str, facts["warnings"])))
 
 
 def fuse(
     models: Mapping[str, LOCA] | Sequence[LOCA],
     anchors: Mapping[tuple[Any, Any], Pairs],
     *,
+    bursts: Mapping[str, Data] | Sequence[Data] | None = None,
     random_state: int = 0,
 ) -> Fusion:
     """Put instruments that each have seen a part of the states into one coordinate system.
 
-    Pairs of instruments are matched by their anchors; the maps are synchronised over the graph of these pairs, and all
-    are refined together on all anchors. Then the seams are taken out: the error of an encoder is a smooth field, of the
-    size that its fit expects of itself, and anchors tell how the fields of two instruments differ; the expected fields
-    are subtracted, so that instruments agree where both see. The networks themselves are not trained again.
+    Pairs of instruments are matched by their anchors, and the maps are synchronised over the graph of these pairs. Then
+    all encoders are refined together on the likelihood of each instrument's bursts and on the agreement at anchors:
+    rigid maps, and a smooth displacement of each embedding. Bursts see strain and not bending, so a part that is soft,
+    as two rooms on both sides of a door are, is held in shape by its neighbours. The networks themselves stay.
 
     Parameters
     ----------
@@ -307,6 +258,9 @@ def fuse(
         Fitted. In a sequence the names are "0", "1", … Common coordinates are those of the first.
     anchors : mapping of (name, name) to anchors
         For pairs of instruments, as `match` takes them: simultaneous readings or pairs of burst ids, d + 1 or more.
+    bursts : mapping of str to bursts, or sequence of bursts; optional
+        What the models were fitted to, of all of them or of some. Model files do not contain bursts; without them,
+        each fit is taken for the best explanation of its own, to second order, which is less exact.
     random_state : int, default=0
         Seed of random subsets.
 
@@ -347,23 +301,26 @@ def fuse(
     models = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
     check_count("random_state", random_state, 0)
     pairs = _checked(models, anchors)
+    given = _checked_bursts(models, bursts)
     names = list(models)
-    free = np.array([not (models[name].burst_std_known_ and models[names[0]].burst_std_known_) for name in names])
-    variances = {name: coordinate_variance(model) for name, model in models.items()}
-    edges, words = [], []
-    for (one, other), given in pairs.items():
+    looked = [look(model, given.get(name)) for name, model in models.items()]
+    edges, between, words = [], [], []
+    for (one, other), readings in pairs.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrustWarning)
             try:
-                found = match(models[one], models[other], given, names=(one, other), random_state=random_state)
+                found = match(models[one], models[other], readings, names=(one, other), random_state=random_state)
             except MatchError as error:
                 words.append(f"{one!r} and {other!r} are not connected: {error}")
                 continue
         words += [f"{one!r} and {other!r}: {word}" for word in found.warnings]
         if found.chosen is None:
-            words.append(f"{one!r} and {other!r} are not connected: {found._refusal()}")
+            words.append(f"{one!r} and {other!r} are not connected: {found.refusal()}")
             continue
-        edges.append(_edge(found, names.index(one), names.index(other), given, variances))
+        read, i, j = read_anchors(found.a, found.b, readings, None, found.names), names.index(one), names.index(other)
+        noise = read.variance + found.rigid.scale**2 * looked[i].rough + looked[j].rough
+        edges.append(Edge(i, j, read.A[found.used], read.B[found.used], noise[found.used]))
+        between.append(found.rigid)
     joined = connected_to(len(names), edges)
     lost = tuple(name for name, ok in zip(names, joined, strict=True) if not ok)
     if joined.sum() == 1:
@@ -372,7 +329,45 @@ def fuse(
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")
     for message in words:
         warnings.warn(message, TrustWarning, stacklevel=2)
-    return _fused(models, [n for n, ok in zip(names, joined, strict=True) if ok], edges, free, variances, lost, words)
+    kept = {i: k for k, i in enumerate(np.flatnonzero(joined).tolist())}
+    with_maps = [(replace(e, i=kept[e.i], j=kept[e.j]), r) for e, r in zip(edges, between, strict=True) if e.i in kept]
+    joint = _joined([looked[i] for i in kept], [e for e, _ in with_maps], [r for _, r in with_maps])
+    overlaps = {}
+    for e, _ in with_maps:
+        rigid = joint.maps[e.i].apply(e.A) - joint.maps[e.j].apply(e.B)
+        after = joint.common(e.A, e.i) - joint.common(e.B, e.j)
+        ends = [[name for name in names if name not in lost][k] for k in (e.i, e.j)]
+        overlaps[ends[0], ends[1]] = (len(e.A), _rms(rigid), _rms(after))
+    return Fusion(models, lost, joint, overlaps, tuple(words))
+
+
+def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]) -> Joint:
+    """Synchronise connected instruments and refine them together, in the coordinates of the first."""
+    d, known = looked[0].model.n_components_, looked[0].model.burst_std_known_
+    scaled = np.array([not (known and one.model.burst_std_known_) for one in looked])
+    maps = synchronize(len(looked), edges, between, d, scaled)
+    free = np.ones((len(looked), freedom(d, scale=True)), dtype=bool)
+    free[:, -1], free[0] = scaled, False
+    centres = np.stack([rigid.apply(one.elastic.centre) for rigid, one in zip(maps, looked, strict=True)])
+    rough = np.array([one.rough for one in looked])
+    start = Joint.start(maps, [one.elastic for one in looked], centres, rough, PRIOR_DEGREES)
+    return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)[0]
+
+
+def _checked_bursts(models: dict[str, LOCA], bursts: Any) -> dict[str, Data]:
+    """Return the bursts by the names of their instruments."""
+    if bursts is None:
+        return {}
+    if not isinstance(bursts, Mapping):
+        if not isinstance(bursts, (list, tuple)) or len(bursts) != len(models):
+            raise ValueError(
+                f"bursts must be a mapping from names, or one set per instrument; got a {type(bursts).__name__}."
+            )
+        return dict(zip(models, bursts, strict=True))
+    for name in bursts:
+        if name not in models:
+            raise ValueError(f"bursts name {name!r}; there are {', '.join(map(repr, models))}.")
+    return dict(bursts)
 
 
 def _checked(models: dict[str, LOCA], anchors: Mapping[tuple[Any, Any], Pairs]) -> dict[tuple[str, str], Pairs]:
@@ -400,75 +395,6 @@ def _checked(models: dict[str, LOCA], anchors: Mapping[tuple[Any, Any], Pairs]) 
             raise ValueError(f"anchors of {one!r} and {other!r} are given twice; put them into one.")
         pairs[one, other] = given
     return pairs
-
-
-def _edge(found: Match, i: int, j: int, given: Pairs, variances: dict[str, float]) -> Edge:
-    read = read_anchors(found.a, found.b, given, None, found.names)
-    used = found.used
-    one, other = found.names
-    variance = found.rigid.scale**2 * variances[one] + variances[other] + read.variance[used]
-    return Edge(i, j, found.rigid, read.A[used], read.B[used], variance, read.variance[used])
-
-
-def _fused(
-    models: dict[str, LOCA],
-    names: list[str],
-    edges: list[Edge],
-    free: NDArray[np.bool_],
-    variances: dict[str, float],
-    lost: tuple[str, ...],
-    words: list[str],
-) -> Fusion:
-    """Synchronise connected instruments and take out the seams."""
-    every = list(models)
-    kept = {every.index(name): k for k, name in enumerate(names)}
-    edges = [e.renumbered(kept[e.i], kept[e.j]) for e in edges if e.i in kept]
-    d = models[names[0]].n_components_
-    maps, covariance, centres = synchronize(len(names), edges, d, free[list(kept)])
-    for _ in range(ROUNDS):
-        seams = _seams(models, names, maps, edges, variances)
-        maps, covariance = adjusted(maps, edges, centres, free[list(kept)], seams.covariance())
-    seams = _seams(models, names, maps, edges, variances)
-    placed = [(maps[e.i].apply(e.A), maps[e.j].apply(e.B)) for e in edges]
-    overlaps = {}
-    for e, (one, other) in zip(edges, placed, strict=True):
-        after = one - seams.errors(e.i, one)[0] - other + seams.errors(e.j, other)[0]
-        overlaps[names[e.i], names[e.j]] = (len(e.A), _rms(one - other), _rms(after))
-    p = len(covariance) // max(len(names) - 1, 1)
-    inflated = {}
-    for k, name in enumerate(names):
-        rows = slice((k - 1) * p, k * p)
-        inflated[name] = np.zeros((p, p)) if k == 0 else covariance[rows, rows]
-    return Fusion(
-        models,
-        dict(zip(names, maps, strict=True)),
-        lost,
-        seams,
-        inflated,
-        dict(zip(names, centres, strict=True)),
-        overlaps,
-        tuple(words),
-    )
-
-
-def _seams(
-    models: dict[str, LOCA], names: list[str], maps: list[RigidMap], edges: list[Edge], variances: dict[str, float]
-) -> Seams:
-    """Solve the error fields of all encoders for these maps."""
-    placed = [(maps[e.i].apply(e.A), maps[e.j].apply(e.B)) for e in edges]
-    scales = np.array([rigid.scale for rigid in maps])
-    return solve_seams(
-        np.concatenate([(one + other) / 2 for one, other in placed]),
-        np.concatenate([np.tile([e.i, e.j], (len(e.A), 1)) for e in edges]),
-        np.concatenate([one - other for one, other in placed]),
-        scales**2 * np.array([variances[name] for name in names]),
-        np.array([WAVE * s * _extent(models[name]) for s, name in zip(scales, names, strict=True)]),
-        np.concatenate([maps[e.j].scale ** 2 * e.noise for e in edges]),
-    )
-
-
-def _extent(model: LOCA) -> float:
-    return float(np.sqrt(2 * training_embedding(model).var(axis=0).sum()))
 
 
 def _rms(difference: Array) -> float:

@@ -15,25 +15,31 @@ from pyloca.matching._rigid import inverse
 from pyloca.metrics import RigidMap
 from pyloca.networks import MLP, Standardized, in_units
 
-__all__ = ["moved_model"]
+__all__ = ["moved_model", "plain_networks"]
 
 Array = NDArray[np.float64]
+
+
+def plain_networks(model: LOCA) -> dict[str, Standardized]:
+    """Return the encoder and decoder of `model`, for measurements as the fit saw them; refuse modules of your own."""
+    scaled, found = not np.all(model.feature_scale_ == 1), {}
+    for name in ("encoder", "decoder"):
+        module = getattr(model, f"{name}_")
+        module = module.network if scaled else module
+        if not isinstance(module, Standardized) or not isinstance(module.network, MLP):
+            raise MatchError(
+                f"the {name} is a module of your own, into which a rigid map cannot be put. Use the Match instead, "
+                "whose coordinates() applies it."
+            )
+        found[name] = module
+    return found
 
 
 def moved_model(model: LOCA, rigid: RigidMap) -> LOCA:
     """Return a copy of `model` whose coordinates are rigid(z), c z R + t, with everything that has their unit."""
     out = copy.copy(model)
     scale = None if np.all(model.feature_scale_ == 1) else model.feature_scale_
-    inside = {}
-    for name in ("encoder", "decoder"):
-        module = getattr(model, f"{name}_")
-        module = module.network if scale is not None else module
-        if not isinstance(module, Standardized) or not isinstance(module.network, MLP):
-            raise MatchError(
-                f"the {name} is a module of your own, into which a rigid map cannot be put. Use the Match instead, "
-                "whose coordinates() applies it."
-            )
-        inside[name] = copy.deepcopy(module)
+    inside = copy.deepcopy(plain_networks(model))
     out.encoder_ = in_units(_turned_encoder(inside["encoder"], rigid), in_scale=scale)
     shift = model.decoder_.out_shift.numpy() if scale is not None else 0.0
     decoder = _turned_decoder(inside["decoder"], inverse(rigid))

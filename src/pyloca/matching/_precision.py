@@ -1,47 +1,77 @@
-"""How far the coordinates of a model are from an isometry, by what the fit says of itself."""
+"""How far coordinates and readings of a model are from the truth, by what the fit says of itself."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.linalg import solve_triangular
 
-from pyloca.estimator import LOCA, training_embedding
+from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.findings import data_size
+from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
 
-__all__ = ["coordinate_variance", "decoder_variance", "mean_variance", "reading_variance", "spacing"]
+__all__ = ["Instrument", "decoder_variance", "look", "mean_variance", "reading_variance"]
 
 Array = NDArray[np.float64]
 
-
-def spacing(points: Array, k: int) -> float:
-    """Median distance to the 2k-th neighbour: one step on a grid of k dimensions."""
-    near = min(2 * k, len(points) - 1)
-    return float(np.median(cKDTree(points).query(points, near + 1)[0][:, -1]))
+ROUGH = 0.003  # part of the variance of coordinates that is in waves too short for displacements
 
 
-def coordinate_variance(model: LOCA) -> float:
-    """Compute the expected variance, per coordinate, of embedded states about a rigid image of the true ones.
+@dataclass(frozen=True)
+class Instrument:
+    """A fitted model and how far its shape is open.
 
-    A burst tells the local stretch to √(loss / 2k); errors of bursts on the way from one place to another add up
-    like a random walk of steps as long as their spacing, 2k abreast if the embedding cannot bend (d = k), and what
-    the loss has beyond sampling, and the chance in that, is a misfit that does not average out. So the relative
-    variance of a length L is v = loss / 2k · h / L (/ 2k) + misfit / 2k, and places that are apart as two random
-    states are differ by L √v. Half of that variance belongs to each. What the decoder cannot give back counts as
-    well: it is not smaller than that.
+    Attributes
+    ----------
+    model : LOCA
+    seen : Seen
+    root : (q, q) array
+        Lower Cholesky factor of the information about displacements.
+    least : float
+        Variance of coordinates by the round trip through the decoder: they cannot be better than this.
     """
-    found, k = model.diagnostics_, model.intrinsic_dim_
-    places = training_embedding(model)
-    length = float(np.sqrt(2 * places.var(axis=0).sum()))  # root mean square distance of two states
-    abreast = 2 * k if model.n_components_ == k else 1
-    local = max(found.median_loss, 0.0) / (2 * k) / abreast
-    judged = len(model.validation_indices_) or len(places)
-    chance = found.sampling_floor * np.sqrt(2 / (k * (k + 1) / 2) / judged)  # of a mean of so many losses
-    misfit = max(found.whitening_loss - found.sampling_floor - 2 * chance, 0.0) / (2 * k)
-    walk = length**2 * (local * min(1.0, spacing(places, k) / length) + misfit) / 2
-    held_out = model.embedding_[model.validation_indices_] if len(model.validation_indices_) else places
+
+    model: LOCA
+    seen: Seen
+    root: Array
+    least: float
+
+    @property
+    def elastic(self) -> Elastic:
+        """Displacements of its embedding."""
+        return self.seen.elastic
+
+    def variance_at(self, Z: Array) -> Array:
+        """Return the expected variance (n,), per coordinate, of places about a rigid image of the true ones."""
+        n, d = Z.shape
+        rows = self.elastic.rows(Z).reshape(n * d, -1)
+        spread = np.square(solve_triangular(self.root, rows.T, lower=True)).sum(axis=0)
+        return np.asarray(spread.reshape(n, d).mean(axis=1) + self.least)
+
+    @cached_property
+    def variance(self) -> float:
+        """The same on average over the states that were seen."""
+        return float(self.variance_at(some_places(self.model)).mean())
+
+    @property
+    def rough(self) -> float:
+        """The part of it that displacements do not describe."""
+        return ROUGH * self.variance + self.least
+
+
+def look(model: LOCA, bursts: Data | None = None) -> Instrument:
+    """Look at what a fit says of its errors; `bursts`, those it was fitted to, tell more."""
+    shape = elastic(model)
+    told = seen(model, shape, bursts)
+    root = np.asarray(np.linalg.cholesky(told.expansion(np.zeros(shape.size))[1]), dtype=np.float64)
+    held_out = model.embedding_[model.validation_indices_]
+    if not len(held_out):
+        held_out = training_embedding(model)
     back = model.encode(model.decode(held_out)) - held_out
-    return walk + float(np.square(back).mean()) + (1e-9 * length) ** 2
+    return Instrument(model, told, root, float(np.square(back).mean()) + (1e-9 * shape.length) ** 2)
 
 
 def mean_variance(model: LOCA) -> float:

@@ -10,12 +10,10 @@ from scipy.spatial import cKDTree
 from scipy.stats import t as student
 
 from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.matching._joint import Joint
 from pyloca.matching._precision import decoder_variance
-from pyloca.matching._rigid import inverse, parameter_jacobian
-from pyloca.matching._seams import Seams
-from pyloca.metrics import RigidMap
 
-__all__ = ["Prediction", "predict", "pushed_variance", "support_trust"]
+__all__ = ["Prediction", "predict"]
 
 Array = NDArray[np.float64]
 
@@ -70,43 +68,17 @@ class Prediction:
         return self.values - width, self.values + width
 
 
-def predict(
-    source: LOCA,
-    target: LOCA,
-    rigid: RigidMap,
-    data: Data,
-    *,
-    seams: Seams,
-    covariance: Array,
-    centre: Array,
-    degrees: float,
-    scaled: bool,
-    backward: bool,
-) -> Prediction:
-    """Encode, map, decode. `rigid`, `seams` and errors lead from the first instrument to the second.
-
-    `backward`: the source is the second instrument.
-    """
+def predict(source: LOCA, target: LOCA, joint: Joint, data: Data, i: int, j: int) -> Prediction:
+    """Encode by instrument i, carry over to instrument j, decode."""
     Z, trust = source.transform(data, return_trust=True)
-    places = seams.undone(0, Z) if backward else rigid.apply(Z)  # after the rigid map, before its error is subtracted
-    weights, rest = seams.weights(0, places)
-    slopes = parameter_jacobian(places, centre, scale=scaled)  # (n, d, p)
-    if len(seams.places):  # anchors nearby correct a wrong map, too
-        slopes = slopes - np.einsum("nm,mdp->ndp", weights, parameter_jacobian(seams.places, centre, scale=scaled))
-    errors = rest[:, None, None] * np.eye(Z.shape[1]) + slopes @ covariance @ slopes.transpose(0, 2, 1)  # (n, d, d)
-    if backward:
-        back = inverse(rigid)
-        W = back.apply(places)
-        errors = back.scale**2 * back.rotation.T @ errors @ back.rotation
-    else:
-        W = places - weights @ seams.differences
-    spread = decoder_variance(target) + pushed_variance(target, W, errors)
+    W, errors = joint.carried(Z, i, j)
+    spread = decoder_variance(target) + _pushed_variance(target, W, errors)
     per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])
-    inside = support_trust(target, W)
-    return Prediction(target.decode(W), np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, degrees)
+    inside = _support_trust(target, W)
+    return Prediction(target.decode(W), np.sqrt(spread), np.minimum(trust, inside), W, per_coordinate, joint.degrees)
 
 
-def pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
+def _pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
     """Variances (n, D) of decoded readings from covariances (n, d, d) of coordinates."""
     step = STEP * float(np.sqrt(training_embedding(target).var(axis=0).sum()))
     slopes = np.stack(
@@ -116,7 +88,7 @@ def pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
     return np.asarray(np.einsum("nDi,nij,nDj->nD", slopes, errors, slopes))
 
 
-def support_trust(model: LOCA, W: Array) -> Array:
+def _support_trust(model: LOCA, W: Array) -> Array:
     """Return the part of held-out points that lie at least as far from the training bursts as places W (n, d)."""
     scale = model.trust_scale_
     score = cKDTree(training_embedding(model)).query(W)[0] / scale.gap

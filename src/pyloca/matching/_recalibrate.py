@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,22 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, mannwhitneyu
 from scipy.stats import f as fisher
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from pyloca._arguments import check_count
 from pyloca._html import html_card, text_card
+from pyloca._threads import one_thread
 from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.findings import data_size, round_trip_errors
-from pyloca.matching._anchors import Pairs
-from pyloca.matching._match import Match, match
-from pyloca.matching._moved import moved_model
+from pyloca.matching._anchors import Pairs, check_fitted
+from pyloca.matching._match import match
+from pyloca.matching._matched import Match
+from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._rigid import inverse
-from pyloca.matching._robust import robust_procrustes
-from pyloca.matching._solve import PRIOR_DEGREES
 from pyloca.matching._support import Support
-from pyloca.metrics import RigidMap
+from pyloca.metrics import calibrate
+from pyloca.thresholds import DRIFTED, STILL_PLACED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,10 +38,8 @@ __all__ = ["Recalibration", "recalibrate"]
 
 Array = NDArray[np.float64]
 
-DRIFTED = 0.01  # p-value, over all tests together
 TOLERATED = 1.5  # times the round-trip errors of held-out bursts, which had a say in the size of the decoder
 WAVES = 4  # independent errors of an encoder
-FAITHFUL = 0.5  # part of the new bursts whose old coordinates must lie in the old support to be believed at all
 NEAR = 0.3  # of the spread: old coordinates that are off by less still say which of several candidates is right
 
 
@@ -49,7 +50,7 @@ class Recalibration:
     Attributes
     ----------
     model : LOCA
-        Fitted to the new bursts; its coordinates are the old ones.
+        Fitted to the new bursts; its coordinates are the old ones, by a rigid map.
     match : Match
         Of the old model and the new one before it was moved: the evidence, and its errors.
     how : str
@@ -68,6 +69,8 @@ class Recalibration:
         Distance between old and new coordinates of each new burst; nan where the old model has not seen the like.
     standard_error : float
         Of the new coordinates about the old ones, per coordinate, without drift.
+    start : str
+        What the new encoder was trained from: "old weights", or "random weights" where those are of no use.
     """
 
     model: LOCA
@@ -80,12 +83,30 @@ class Recalibration:
     displacement_p: float
     displacement: Array
     standard_error: float
+    start: str
+
+    def coordinates(self, Y: Data) -> Array:
+        """Compute old coordinates of new readings.
+
+        Those of `model`, without what anchors tell of the errors of both encoders: the more anchors, the nearer to the
+        old ones. Save `match` to keep them (its instruments are "old" and "new").
+
+        Parameters
+        ----------
+        Y : (n, D) array or data frame, or bursts
+
+        Returns
+        -------
+        (n, d) array
+        """
+        return self.match.coordinates(Y, "new")
 
     def _facts(self) -> list[tuple[str, str]]:
         moved = self.displacement[np.isfinite(self.displacement)]
         drift = "more than noise" if self.drifted else "not more than noise"
         facts = [
             ("coordinates", f"those of the old model, by {self.how}"),
+            ("training", f"from {self.start}"),
             ("standard error", f"{self.standard_error:.3g} per coordinate"),
             ("drift", f"{drift} (p = {self.p_value:.2g})"),
         ]
@@ -127,10 +148,11 @@ def recalibrate(
 ) -> Recalibration:
     """Fit an instrument again that has drifted, been repaired or replaced, and keep its coordinates.
 
-    A model with the settings of the old one is fitted to the new bursts, from its own alignment: weights of an
-    instrument that has changed are not a better start. It is put into the old coordinates by `match`, with anchors or
-    by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still places the new bursts
-    roughly: the candidate nearest to its coordinates is taken.
+    A model with the settings of the old one is fitted to the new bursts. Its encoder starts from the old weights, and
+    an alignment of the new bursts guards it against their mistakes; where the solver reduces many measurements to a few
+    directions first, which are others for other bursts, weights are random. It is put into the old coordinates by
+    `match`, with anchors or by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still
+    places the new bursts roughly: the candidate nearest to its coordinates is taken.
 
     Parameters
     ----------
@@ -179,11 +201,11 @@ def recalibrate(
     >>> found.drifted, found.how
     (True, 'shape')
     """
-    check_is_fitted(model)
-    moved_model(model, RigidMap(np.eye(model.n_components_), np.zeros(model.n_components_)))  # refuses own modules
+    check_fitted(model, "old")
+    start = _old_weights(model)
     old = read_like(model, new_bursts).embed()  # refuses what are not readings of this instrument, before any work
     check_count("random_state", random_state, 0)
-    fresh = _fitted(model, new_bursts, random_state)
+    fresh = _fitted(model, new_bursts, start, random_state)
     inside = Support(training_embedding(model)).inside(old) > 0
     whitening_p, round_trip_p = _drift(model, new_bursts, inside)
     with warnings.catch_warnings():
@@ -205,10 +227,11 @@ def recalibrate(
     moved = moved_model(fresh, back)
     error = found.rigid_error * back.scale
     displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
-    displacement_p = _displaced(displacement[inside], error, found.degrees, model.n_components_)
+    displacement_p = _displaced(displacement[inside], error, found.joint.degrees, model.n_components_)
     p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))
     tests = (whitening_p, round_trip_p, displacement_p)
-    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error)
+    trained = "random weights" if start is None else "old weights"
+    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error, trained)
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
@@ -222,12 +245,25 @@ def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
     return float(fisher.sf(ratio, WAVES, degrees))
 
 
-def _fitted(model: LOCA, data: Data, random_state: int) -> LOCA:
+def _old_weights(model: LOCA) -> nn.Module | None:
+    """Return the old encoder's network to start from; None where the solver would not see the same inputs again."""
+    networks = plain_networks(model)
+    reduced = getattr(networks["decoder"].network, "tail", None) is not None
+    if model.solver != "fast" or reduced:
+        return None
+    start = copy.deepcopy(networks["encoder"].network).double()
+    start.linear_skip = False  # type: ignore[assignment]  # it has one of its own
+    return start
+
+
+def _fitted(model: LOCA, data: Data, start: nn.Module | None, random_state: int) -> LOCA:
     """Fit a model with the settings of the old one; σ that the old one knew holds for the new one too."""
     known = {"burst_std": model.burst_std_} if model.burst_std_known_ else {}
-    settings = {"n_components": model.n_components_, "random_state": random_state, **known}
+    settings = {"n_components": model.n_components_, "random_state": random_state, "encoder": start, **known}
     fresh: LOCA = clone(model).set_params(**settings)
-    return fresh.fit(data)
+    with one_thread() if start is not None else nullcontext():  # a fit of a module keeps the user's threads
+        fresh.fit(data)
+    return fresh.set_params(encoder=None)  # its network is a plain one
 
 
 def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, float]:
@@ -238,7 +274,7 @@ def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, f
     """
     seen = read_like(model, data)
     rows = np.intersect1d(np.flatnonzero(inside), seen.sound)
-    if len(rows) < max(3, (1 - FAITHFUL) * len(seen.sound)):
+    if len(rows) < max(3, (1 - STILL_PLACED) * len(seen.sound)):
         return 0.0, 0.0
     statistics = seen.statistics[rows]
     found = model.diagnostics_
@@ -263,8 +299,8 @@ def _as_seen(model: LOCA, readings: Array) -> Array:
 
 def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:
     """Choose the candidate that agrees with the old encoder, if that still tells."""
-    if inside.mean() < FAITHFUL:
-        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it does not place the new bursts.")
+    if inside.mean() < STILL_PLACED:
+        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it does not place the new bursts.")
     before, after = old[inside], new[inside]
     spread = float(np.sqrt(before.var(axis=0).sum()))
     off = [
@@ -273,11 +309,10 @@ def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) ->
     ]
     order = np.argsort(off)
     if not off[order[0]] < NEAR * spread:
-        raise MatchError(f"{found._refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
+        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
     if not found.continuous:
         return found.choose(int(order[0]))
     # Of infinitely many, the one that the old encoder asks for.
-    variance = np.full(len(before), found.variance)
-    asked = robust_procrustes(before, after, np.ones(len(before)), variance, PRIOR_DEGREES, scale=found.scaled).rigid
+    asked = calibrate(after, before, scale=found.scaled)
     chosen = replace(found.candidates[order[0]], rigid=asked)
-    return replace(found, candidates=(chosen, *found.candidates), chosen=0)
+    return replace(found, candidates=(chosen, *found.candidates)).choose(0)

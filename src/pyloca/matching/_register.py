@@ -14,8 +14,9 @@ from pyloca.matching._rigid import freedom, inverse, moved
 from pyloca.matching._same import SameSupport, same_density
 from pyloca.matching._support import Support, even, thinned
 from pyloca.metrics import RigidMap
+from pyloca.thresholds import OTHER_STATES
 
-__all__ = ["DIFFERENT", "Registered", "Registration"]
+__all__ = ["Registered", "Registration"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,6 @@ REFINED = 32  # starts that are refined
 WORSE = 0.15  # overlap by which a start may lie below the best and still be refined
 TIE = 1e-6  # a grid rotation decides what pairs leave open, and nothing else
 PULL = 0.02  # overlap that a pair is worth when it is off by one standard error
-DIFFERENT = 0.01  # p-value below which supports, or densities, are not the same
 CLEARLY, BEHIND = 4.0, 0.01  # standard deviations, and at least this overlap, by which an optimum is worse than another
 MOST_TESTED = 12  # more optima than this are a continuum
 SPLITS = 6  # halvings behind a standard error
@@ -182,12 +182,12 @@ class Registration:
         behind = max(BEHIND, CLEARLY * np.sqrt(2) * best.spread)
         told = []
         for i, one in enumerate(found):
-            worse = found[0].overlap - one.overlap > behind or best.p_value < DIFFERENT
+            worse = found[0].overlap - one.overlap > behind or best.p_value < OTHER_STATES
             if i and (worse or i >= MOST_TESTED):
                 told.append(replace(one, possible=not worse))
                 continue
             p = best.p_value if i == 0 else self.same(one.rigid, brief=True).p_value
-            told.append(replace(one, p_value=p, possible=p >= DIFFERENT))
+            told.append(replace(one, p_value=p, possible=p >= OTHER_STATES))
         return told
 
     def _placed(self, rotation: Array) -> RigidMap:

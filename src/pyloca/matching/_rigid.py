@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm, orthogonal_procrustes
+from scipy.linalg import expm
 
 from pyloca.metrics import RigidMap
 
@@ -15,15 +15,22 @@ __all__ = ["composed", "freedom", "inverse", "moved", "parameter_jacobian", "pro
 Array = NDArray[np.float64]
 
 
-def procrustes(A: Array, B: Array, weights: Array | None = None, *, scale: bool = False) -> RigidMap:
-    """Minimise Σ w_i ‖B_i − (c A_i R + t)‖² over R in O(d), t, and c > 0 if `scale`; A and B are (n, d)."""
+def procrustes(
+    A: Array, B: Array, weights: Array | None = None, *, scale: bool = False, mirrored: bool = False
+) -> RigidMap:
+    """Minimise Σ w_i ‖B_i − (c A_i R + t)‖² over R in O(d), t, and c > 0 if `scale`; A and B are (n, d).
+
+    `mirrored`: over R of the other orientation than the best one.
+    """
     w = np.ones(len(A)) if weights is None else weights
     a_mean, b_mean = np.average(A, axis=0, weights=w), np.average(B, axis=0, weights=w)
-    root = np.sqrt(w)[:, None]
-    a, b = root * (A - a_mean), root * (B - b_mean)
-    rotation, stretch = orthogonal_procrustes(a, b)
-    spread = float(np.square(a).sum())
-    factor = float(stretch) / spread if scale and spread > 0 and stretch > 0 else 1.0
+    a, b = A - a_mean, B - b_mean
+    left, singular, right = np.linalg.svd((w[:, None] * a).T @ b)
+    if mirrored:
+        left[:, -1], singular[-1] = -left[:, -1], -singular[-1]
+    rotation, stretch = left @ right, float(singular.sum())
+    spread = float((w * np.square(a).sum(axis=1)).sum())
+    factor = stretch / spread if scale and spread > 0 and stretch > 0 else 1.0
     return RigidMap(rotation, b_mean - factor * a_mean @ rotation, factor)
 
 

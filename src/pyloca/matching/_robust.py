@@ -12,17 +12,15 @@ from scipy.stats import chi2, f
 
 from pyloca.matching._rigid import freedom, parameter_jacobian, procrustes
 from pyloca.metrics import RigidMap
+from pyloca.thresholds import WRONG_PAIR
 
 __all__ = ["Robust", "robust_procrustes"]
 
 Array = NDArray[np.float64]
 
-STARTS, FINISHED = (
-    150,
-    10,
-)  # at most: all subsets of d + 1 pairs if there are no more of them; and how many of them are finished
+STARTS = 150  # subsets of d + 1 pairs at most
+FINISHED = 10  # of them, the best ones, from which steps go on to the end
 STEPS = 20  # of concentration; they end by themselves
-WRONG = 1e-4  # probability that a right pair is called wrong
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def robust_procrustes(
             # that are just as right. So a pair is wrong only if the fits' own errors do not explain it either.
             total = max(total, float(prior.mean()))
             strange = _strangeness(A, B, w, kept, total * relative, scale=scale)
-            right = strange <= f.isf(WRONG, d, prior_degrees + dof)
+            right = strange <= f.isf(WRONG_PAIR, d, prior_degrees + dof)
             right[np.argsort(strange, kind="stable")[: d + 1]] = True
             if np.array_equal(np.flatnonzero(right), kept):
                 break

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import check_count
 from pyloca._html import html_card, text_card
 from pyloca.errors import MatchError
 from pyloca.estimator import LOCA, Data
-from pyloca.matching._anchors import Pairs, read_anchors
+from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
+from pyloca.thresholds import NOT_SHARED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Shared", "canonical", "shared"]
 
 Array = NDArray[np.float64]
-
-CHANCE = 0.01  # p-value from which a common direction is not believed
 
 
 @dataclass(frozen=True)
@@ -180,9 +178,7 @@ def shared(
     check_count("n_permutations", n_permutations, 99)
     check_count("random_state", random_state, 0)
     for model, name in zip((a, b), names, strict=True):
-        if not isinstance(model, LOCA):
-            raise TypeError(f"instrument {name!r} is a {type(model).__name__}; expected a fitted LOCA.")
-        check_is_fitted(model)
+        check_fitted(model, name)
     if a is b:
         raise ValueError("both instruments are the same model; expected two.")
     pairs = read_anchors(a, b, anchors, None, names)
@@ -191,7 +187,7 @@ def shared(
         raise ValueError(f"{n} anchors are too few for directions of {need - 2} coordinates; expected at least {need}.")
     correlations, left, right = canonical(pairs.A, pairs.B)
     p_values = _permuted(pairs.A, pairs.B, n_permutations, random_state)
-    chance = np.flatnonzero(p_values >= CHANCE)
+    chance = np.flatnonzero(p_values >= NOT_SHARED)
     n_shared = int(chance[0]) if len(chance) else len(p_values)
     centres = pairs.A.mean(axis=0), pairs.B.mean(axis=0)
     scores = (pairs.A - centres[0]) @ left.T, (pairs.B - centres[1]) @ right.T

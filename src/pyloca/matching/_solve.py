@@ -9,23 +9,21 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from pyloca.errors import MatchError
-from pyloca.estimator import LOCA, training_embedding
+from pyloca.estimator import training_embedding
 from pyloca.matching._anchors import Anchors
-from pyloca.matching._precision import coordinate_variance
-from pyloca.matching._register import DIFFERENT, Registered, Registration
-from pyloca.matching._rigid import freedom
+from pyloca.matching._joint import Edge, Joint, refine
+from pyloca.matching._precision import Instrument
+from pyloca.matching._register import Registered, Registration
+from pyloca.matching._rigid import freedom, procrustes
 from pyloca.matching._robust import robust_procrustes
-from pyloca.matching._seams import Seams, no_seams, pair_seams
 from pyloca.metrics import RigidMap
+from pyloca.thresholds import CONTRADICTED, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
 
 Array = NDArray[np.float64]
 
-PRIOR_DEGREES = 4.0  # observations that the fits' own word on their errors is worth
-UNRELATED = 0.25  # variance of residuals, as a part of that of the anchors, from which pairs do not belong together
-OFF = 0.001  # p-value of anchors below which a candidate does not agree with them
-DISAGREE = 16.0  # times the expected variance of residuals, from which anchors contradict the fits
+PRIOR_DEGREES = 8.0  # observations that the fits' own word on their errors is worth
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Solution:
-    """Candidates, the best first, and what is known about their errors, in the coordinates of B.
+    """Candidates, the best first, and what is known about their errors.
 
     Attributes
     ----------
@@ -80,15 +78,8 @@ class Solution:
         Distance of each anchor from where it should be, under the best candidate.
     used : (n,) array of bool
         Anchors that were used.
-    variance : float
-        Of mapped coordinates of A about those of B for the same state, per coordinate, were the map exact.
-    degrees : float
-        Degrees of freedom of `variance`.
-    seams : Seams
-        The errors of both encoders together after the best map, as far as anchors tell.
-    covariance : (p, p) array
-        Of the parameters of the map: turns about `centre`, shifts, logarithm of the scale.
-    centre : (d,) array
+    joint : Joint
+        Both instruments in the coordinates of B, by the best candidate.
     continuous : bool
         Whether the possible candidates are samples of a continuum.
     words : tuple of str
@@ -99,34 +90,41 @@ class Solution:
     how: str
     residuals: Array
     used: NDArray[np.bool_]
-    variance: float
-    degrees: float
-    seams: Seams
-    covariance: Array
-    centre: Array
+    joint: Joint
     continuous: bool = False
     words: tuple[str, ...] = ()
 
 
-def solve(a: LOCA, b: LOCA, anchors: Anchors | None, settings: Settings) -> Solution:
+def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
     """Find all candidates."""
-    places_a, places_b = training_embedding(a), training_embedding(b)
-    factor = float(np.sqrt(places_b.var(axis=0).sum() / places_a.var(axis=0).sum())) if settings.scale else 1.0
-    variance = factor**2 * coordinate_variance(a) + coordinate_variance(b)
     if anchors is None:
-        return _by_shape(places_a, places_b, None, variance, settings)
+        return _by_shape(a, b, None, settings)
     seen = anchors.seen
     anchors, words = _seen(anchors)
-    found = _by_anchors(anchors, places_a, variance, settings)
+    found = _by_anchors(a, b, anchors, settings)
     if found is None:
-        found = _by_shape(places_a, places_b, anchors, variance, settings)
+        found = _by_shape(a, b, anchors, settings)
     else:
-        shape = Registration(places_a, places_b, scale=settings.scale, seed=settings.seed)
+        places = training_embedding(a.model), training_embedding(b.model)
+        shape = Registration(*places, scale=settings.scale, seed=settings.seed)
         scored = tuple(replace(one, overlap=shape.overlap(one.rigid)) for one in found.candidates)
         found = replace(found, candidates=scored)
     used, residuals = np.zeros(len(seen), dtype=bool), np.full(len(seen), np.nan)
     used[seen], residuals[seen] = found.used, found.residuals
     return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
+
+
+def _size(a: Instrument, b: Instrument, scale: bool) -> float:
+    """Return about how large coordinates of B are beside those of A; 1 where both σ are known."""
+    sizes = [training_embedding(one.model).var(axis=0).sum() for one in (a, b)]
+    return float(np.sqrt(sizes[1] / sizes[0])) if scale else 1.0
+
+
+def _start(a: Instrument, b: Instrument, rigid: RigidMap, centre: Array) -> Joint:
+    """Return both instruments in the coordinates of B, before anything is refined."""
+    maps = rigid, RigidMap(np.eye(len(centre)), np.zeros(len(centre)))
+    rough = np.array([a.rough, b.rough])
+    return Joint.start(maps, (a.elastic, b.elastic), np.tile(centre, (2, 1)), rough, PRIOR_DEGREES)
 
 
 def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
@@ -148,81 +146,69 @@ def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
 # -- by anchors -------------------------------------------------------------------------------------------------------
 
 
-def _by_anchors(anchors: Anchors, states: Array, variance: float, settings: Settings) -> Solution | None:
+def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) -> Solution | None:
     """Fit the map to anchors; None if they do not fix it."""
     n, d = anchors.A.shape
     if n < d + 1:
         return None
-    expected = variance + anchors.variance
+    size = _size(a, b, settings.scale) ** 2
+    expected = size * a.variance_at(anchors.A) + b.variance_at(anchors.B) + anchors.variance
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
     )
-    used, rigid, p = found.right, found.rigid, freedom(d, scale=settings.scale)
-    placed = rigid.apply(anchors.A)
-    residuals = np.linalg.norm(anchors.B - placed, axis=1)
-    degrees = max(d * int(used.sum()) - p, 1)
-    residual = float(np.square(residuals[used]).sum()) / degrees
-    spread = float(anchors.B[used].var(axis=0).sum()) / d
-    possible = residual < UNRELATED * spread
-    fixed = _fixed(anchors.A[used], anchors.B[used], anchors.weights[used], found.variance, settings.scale)
-    if possible and not fixed:
+    used = found.right
+    A, B, relative = anchors.A[used], anchors.B[used], (anchors.weights / anchors.weights.mean())[used]
+    doubt = expected[used] * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
+    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough + b.rough + doubt)
+    free = np.ones((2, freedom(d, scale=True)), dtype=bool)
+    free[0, -1], free[1] = settings.scale, False
+    # In a plane, anchors on one line fit the mirror image as well.
+    mirror = procrustes(A, B, relative / expected[used], scale=settings.scale, mirrored=True)
+    both = [
+        refine(_start(a, b, rigid, B.mean(axis=0)), (a.seen, b.seen), (edge,), free, PRIOR_DEGREES)
+        for rigid in (found.rigid, mirror)
+    ]
+    (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
+    degrees = max(d * len(A) - freedom(d, scale=settings.scale), 1)
+    fixed = other - cost > chi2.isf(OFF_ANCHORS, 1) * max(cost / degrees, 1.0)
+    if not fixed and cost <= CONTRADICTED * degrees:
         return None
-    centre = anchors.B[used].mean(axis=0)
-    weights = (anchors.weights / anchors.weights.mean() * expected.mean() / expected)[used]
-    seams, covariance = pair_seams(
-        placed[used],
-        anchors.B[used],
-        anchors.variance[used] + expected.mean() * np.maximum(1 / weights - 1, 0.0),
-        rigid.apply(states),
-        variance,
-        PRIOR_DEGREES,
-        scale=settings.scale,
-    )
-    squared = float((weights * np.square(residuals[used])).sum()) / expected.mean()
-    anchors_p = float(chi2.sf(squared, degrees))
+    rigid = joint.maps[0]
+    residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
+    apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
+    possible = fixed and apart < UNRELATED_PAIRS * spread
+    candidate = Candidate(rigid, np.nan, anchors_p=float(chi2.sf(cost, degrees)), possible=possible)
+    words = _doubts(used, apart, spread, cost / degrees, possible=possible)
+    return Solution((candidate,), "anchors", residuals, used, joint, words=words)
+
+
+def _doubts(used: NDArray[np.bool_], apart: float, spread: float, factor: float, *, possible: bool) -> tuple[str, ...]:
+    """Say what is wrong with anchors whose residuals have this variance per coordinate, and cost this per degree."""
+    if not possible:
+        return (
+            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(apart):.3g} "
+            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?",
+        )
     words = []
     if not used.all():
         left = ", ".join(str(i) for i in np.flatnonzero(~used))
         words.append(f"anchors {left} contradict the others and were left out")
-    if not possible:
+    if factor > CONTRADICTED:
         words.append(
-            f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(residual):.3g} "
-            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?"
+            f"the anchors are {np.sqrt(apart):.3g} apart per coordinate after the best rigid map, "
+            f"{np.sqrt(factor):.2g} times as much as the fits' own errors explain: an anchor, a σ or one of the fits "
+            "is wrong"
         )
-    elif residual > DISAGREE * expected.mean():
-        words.append(
-            f"the anchors are {np.sqrt(residual):.3g} apart per coordinate after the best rigid map, and the fits' own "
-            f"errors explain {np.sqrt(expected.mean()):.3g}: an anchor, a σ or one of the fits is wrong"
-        )
-    own = found.variance * variance / float(expected.mean())  # without the noise of the anchors themselves
-    candidate = Candidate(rigid, np.nan, anchors_p=anchors_p, possible=possible)
-    return Solution(
-        (candidate,), "anchors", residuals, used, own, found.degrees, seams, covariance, centre, words=tuple(words)
-    )
-
-
-def _fixed(A: Array, B: Array, weights: Array, variance: float, scale: bool) -> bool:
-    """Whether anchors tell the map from its mirror image: in a plane, whether they are clearly not on one line.
-
-    The best map has Σ s_i of the singular values of the cross-covariance, the best of the other orientation
-    Σ s_i − 2 min s_i; their sums of squared residuals differ accordingly.
-    """
-    relative = weights / weights.mean()
-    a, b = (points - np.average(points, axis=0, weights=weights) for points in (A, B))
-    singular = np.linalg.svd((relative[:, None] * a).T @ b, compute_uv=False)
-    total, other = singular.sum(), singular.sum() - 2 * singular[-1]
-    worse = 2 * (total - other)
-    if scale:
-        worse = (total**2 - other**2) / (relative * np.square(a).sum(axis=1)).sum()
-    return bool(worse > chi2.ppf(1 - OFF, 1) * variance)
+    return tuple(words)
 
 
 # -- by shape ---------------------------------------------------------------------------------------------------------
 
 
-def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, settings: Settings) -> Solution:
+def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
     """Complete what anchors leave open by the shapes of the supports."""
-    d = A.shape[1]
+    A, B = training_embedding(a.model), training_embedding(b.model)
+    d, variance = A.shape[1], _size(a, b, settings.scale) ** 2 * a.variance + b.variance
     pairs = None
     if anchors is not None:
         pairs = (anchors.A, anchors.B, float((variance + anchors.variance).mean()))
@@ -239,7 +225,7 @@ def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, sett
     words: list[str] = []
     n = 0 if anchors is None else len(anchors)
     p_values = [float(chi2.sf(shape.misfit(one.rigid), n * d)) if n else np.nan for one in found]
-    possible = [one.possible and not p < OFF for one, p in zip(found, p_values, strict=True)]
+    possible = [one.possible and not p < OFF_ANCHORS for one, p in zip(found, p_values, strict=True)]
     if settings.density and any(possible):
         found, possible = _by_density(shape, found, possible, words)
     order = sorted(range(len(found)), key=lambda i: (not possible[i], -found[i].overlap))
@@ -256,20 +242,12 @@ def _by_shape(A: Array, B: Array, anchors: Anchors | None, variance: float, sett
     if anchors is not None and n >= d + 1:
         words.insert(0, f"the {n} anchors are on one {'line' if d == 2 else 'plane or line'}, to within their errors")
     how = "shape" if anchors is None else "anchors and shape"
-    used = np.ones(n, dtype=bool)
-    return Solution(
-        candidates,
-        how,
-        residuals,
-        used,
-        variance,
-        PRIOR_DEGREES,
-        no_seams(variance, d),
-        shape.covariance(best),
-        shape.centre,
-        continuous,
-        tuple(words),
-    )
+    p = freedom(d, scale=True)
+    fixed = np.zeros((2, p), dtype=bool)
+    joint, _ = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), fixed, PRIOR_DEGREES)
+    of_map = shape.covariance(best)
+    joint.covariance[: len(of_map), : len(of_map)] = of_map
+    return Solution(candidates, how, residuals, np.ones(n, dtype=bool), joint, continuous, tuple(words))
 
 
 def _by_density(
@@ -279,7 +257,7 @@ def _by_density(
         replace(one, density_p=shape.density_p(one.rigid)) if ok else one
         for one, ok in zip(found, possible, strict=True)
     ]
-    alike = [ok and one.density_p >= DIFFERENT for one, ok in zip(told, possible, strict=True)]
+    alike = [ok and one.density_p >= OTHER_STATES for one, ok in zip(told, possible, strict=True)]
     if not any(alike):
         words.append("the densities agree under none of the candidates: the instruments sampled states differently")
         return told, possible

@@ -1,0 +1,208 @@
+"""How far the shape of an embedding is open: smooth displacements, and what the bursts of a fit say against them.
+
+An encoder is right up to a displacement z ↦ z + u(z). A burst with the second moments S of its pushed tangents
+has −log likelihood (M − 1)/2 · (tr S′ − log det S′), S′ = Fᵀ S F, F = I + ∇u: it sees strain and not bending, so that a
+set is soft where it is narrow. u is a sum of Matérn functions, without the rigid motion that is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pyloca.estimator import LOCA, Data, read_like, training_embedding
+from pyloca.matching._rigid import parameter_jacobian
+from pyloca.networks import pushed_rows
+
+__all__ = ["Elastic", "Seen", "elastic", "seen", "some_places"]
+
+Array = NDArray[np.float64]
+
+CENTRES = 60  # Matérn functions at most: displacements have long waves
+LENGTH = 2.0  # of a Matérn function, in root mean square distances of two states
+STRAIN = 0.3  # standard deviation of the strain before any burst is seen: one burst tells it better
+RANK = 1e-7  # functions that differ from others by a smaller part of the variance are left out
+EXACT = 3000.0  # points that an exact burst counts for
+PLACES = 1000  # bursts looked at, at a time, and at most to know where a fit has been
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """Displacements of one embedding, u(z) = rows(z) @ c, with c standard normal before any burst is seen.
+
+    Attributes
+    ----------
+    centres : (m, d) array
+        Of the Matérn functions.
+    length : float
+        Their length.
+    mixing : (m, r) array
+        From them to r functions that are independent.
+    rigid : (p, r d) array
+        Parameters of the rigid motion (and scale, where σ is not known) that is taken out of each displacement.
+    centre : (d,) array
+        Of these turns.
+    """
+
+    centres: Array
+    length: float
+    mixing: Array
+    rigid: Array
+    centre: Array
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients c."""
+        return self.rigid.shape[1]
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a change of scale is taken out as well."""
+        d = len(self.centre)
+        return len(self.rigid) > d * (d + 1) // 2
+
+    def rows(self, Z: Array) -> Array:
+        """Return the matrices (n, d, q) that take c to the displacements of places (n, d)."""
+        values = self._functions(Z)[0] @ self.mixing
+        d = Z.shape[1]
+        plain = np.einsum("nr,de->ndre", values, np.eye(d)).reshape(len(Z), d, -1)
+        return np.asarray(plain - parameter_jacobian(Z, self.centre, scale=self.scaled) @ self.rigid)
+
+    def slopes(self, Z: Array) -> Array:
+        """Return the derivatives ∂u_b/∂z_a of these, (n, a, b, q)."""
+        d = Z.shape[1]
+        values = self._functions(Z)[1].transpose(0, 2, 1) @ self.mixing  # (n, a, r)
+        plain = np.einsum("nar,be->nabre", values, np.eye(d)).reshape(len(Z), d, d, -1)
+        units = self.centre + np.concatenate([np.zeros((1, d)), np.eye(d)])
+        turns = parameter_jacobian(units, self.centre, scale=self.scaled)
+        return np.asarray(plain - (turns[1:] - turns[:1]) @ self.rigid)
+
+    def _functions(self, Z: Array) -> tuple[Array, Array]:
+        """Return Matérn functions of smoothness 5/2 at places, (n, m), and their gradients, (n, m, d)."""
+        apart = (Z[:, None] - self.centres) * (np.sqrt(5) / self.length)
+        r = np.linalg.norm(apart, axis=2)
+        fall = np.exp(-r)
+        return (1 + r + r**2 / 3) * fall, -(np.sqrt(5) / self.length / 3) * ((1 + r) * fall)[..., None] * apart
+
+
+def elastic(model: LOCA) -> Elastic:
+    """Build the displacements of a fitted model."""
+    places = some_places(model)
+    n, d = places.shape
+    length = LENGTH * float(np.sqrt(2 * places.var(axis=0).sum()))
+    centre = places.mean(axis=0)
+    centres = places[_spread_out(places, centre)]
+    plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
+    values, vectors = np.linalg.eigh(plain._functions(centres)[0])
+    kept = values > RANK * values[-1]
+    height = STRAIN * length / np.sqrt(5 / 3)  # of functions with that slope
+    mixing = height * vectors[:, kept] / np.sqrt(values[kept])
+    moves = parameter_jacobian(places, centre, scale=not model.burst_std_known_)
+    functions = np.einsum("nr,de->ndre", plain._functions(places)[0] @ mixing, np.eye(d))
+    rigid = np.linalg.lstsq(moves.reshape(n * d, -1), functions.reshape(n * d, -1), rcond=None)[0]
+    return Elastic(centres, length, mixing, rigid, centre)
+
+
+def _spread_out(places: Array, first: Array) -> list[int]:
+    """Choose places that are far from each other and from the first, one after the other."""
+    nearest = np.linalg.norm(places - first, axis=1)
+    rows: list[int] = []
+    while len(rows) < min(CENTRES, len(places)):
+        rows.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.linalg.norm(places - places[rows[-1]], axis=1))
+    return rows
+
+
+def some_places(model: LOCA) -> Array:
+    """Return embedded training bursts, at most `PLACES` of them, evenly chosen."""
+    places = training_embedding(model)
+    return places[:: -(-len(places) // PLACES)]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What bursts say about displacements.
+
+    Attributes
+    ----------
+    elastic : Elastic
+    places : (n, d) array
+    moments : (n, d, d) array
+        S = TᵀT of the pushed tangents T, the identity for a perfect fit without sampling errors, or where it is not
+        known. Off the tangents (d > k) it is the identity: there, nothing is said for a displacement.
+    weights : (n,) array
+        M − 1.
+    """
+
+    elastic: Elastic
+    places: Array
+    moments: Array
+    weights: Array
+
+    def energy(self, c: Array) -> float:
+        """Return Σ w/2 (tr S′ − log det S′ − tr S + log det S) + ‖c‖²/2: 0 for no displacement, ∞ for a fold."""
+        total = float(c @ c) / 2
+        for slopes, moments, weights in self._parts():
+            bent = np.eye(slopes.shape[1]) + slopes @ c
+            sign, log = np.linalg.slogdet(bent)
+            if (sign <= 0).any():
+                return np.inf
+            gain = np.einsum("nca,ncd,nda->n", bent, moments, bent) - np.trace(moments, axis1=1, axis2=2) - 2 * log
+            total += float(weights @ gain) / 2
+        return total
+
+    def expansion(self, c: Array) -> tuple[Array, Array]:
+        """Return the gradient (q,) of the energy and its expected second derivative (q, q)."""
+        gradient, information = c.copy(), np.eye(len(c))
+        for slopes, moments, weights in self._parts():
+            n, d = slopes.shape[:2]
+            bent = np.eye(d) + slopes @ c
+            turned = (np.linalg.inv(bent) @ slopes.reshape(n, d, -1)).reshape(slopes.shape)
+            strain = ((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(n, d * d, -1)
+            excess = bent.transpose(0, 2, 1) @ moments @ bent - np.eye(d)
+            gradient += (weights[:, None] * excess.reshape(n, -1)).ravel() @ strain.reshape(n * d * d, -1)
+            rows = (np.sqrt(2 * weights)[:, None, None] * strain).reshape(-1, len(c))
+            information += rows.T @ rows
+        return gradient, information
+
+    def _parts(self) -> Iterable[tuple[Array, Array, Array]]:
+        """Return slopes, moments and weights of all bursts, some at a time; they are kept where they are few."""
+        return self._kept if len(self.places) <= PLACES else self._computed()
+
+    @cached_property
+    def _kept(self) -> list[tuple[Array, Array, Array]]:
+        return list(self._computed())
+
+    def _computed(self) -> Iterator[tuple[Array, Array, Array]]:
+        for start in range(0, len(self.places), PLACES):
+            part = slice(start, start + PLACES)
+            yield self.elastic.slopes(self.places[part]), self.moments[part], self.weights[part]
+
+
+def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
+    """Tell what the bursts of a fit say; without them, the fit is taken for their best explanation.
+
+    Then a burst counts as so many points as explain the held-out loss by sampling.
+    """
+    if bursts is None:
+        places, n = some_places(model), len(training_embedding(model))
+        found, residuals = model.diagnostics_, model.intrinsic_dim_ * (model.intrinsic_dim_ + 1) / 2
+        chance = found.sampling_floor * np.sqrt(2 / residuals / (len(model.validation_indices_) or n))
+        loss = max(found.sampling_floor, found.whitening_loss - 2 * chance)  # of which 2 chance may be luck
+        points = min(residuals / max(loss, 1e-300), EXACT)
+        moments = np.tile(np.eye(model.n_components_), (len(places), 1, 1))
+        return Seen(elastic, places, moments, np.full(len(places), points * n / len(places)))
+    read = read_like(model, bursts).without_strays()
+    statistics = read.statistics
+    dtype = next(read.encoder.parameters()).dtype
+    means, tangents = (torch.as_tensor(part, dtype=dtype) for part in (statistics.means, statistics.tangents))
+    embedded, pushed = pushed_rows(read.encoder, means, tangents / model.burst_std_)
+    T = pushed.double().numpy()  # (n, k, d)
+    along = np.linalg.svd(T, full_matrices=False)[2]
+    moments = T.transpose(0, 2, 1) @ T + np.eye(T.shape[2]) - along.transpose(0, 2, 1) @ along
+    return Seen(elastic, embedded.double().numpy(), moments, np.minimum(statistics.counts - 1, EXACT))

@@ -1,0 +1,250 @@
+"""Instruments in common coordinates: rigid maps and displacements of all of them, refined together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyloca.matching._elastic import Elastic, Seen
+from pyloca.matching._rigid import freedom, inverse, moved, parameter_jacobian
+from pyloca.metrics import RigidMap
+
+__all__ = ["Edge", "Joint", "refine"]
+
+Array = NDArray[np.float64]
+
+STEPS = 30  # of Gauss–Newton at most; a few are enough
+HALVINGS = 10  # of a step that leads up
+DONE = 1e-8  # part of the objective that a step must gain to go on
+INVERSIONS = 30  # steps of an iteration that contracts by the strain
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Anchors of two instruments.
+
+    Attributes
+    ----------
+    i, j : int
+    A, B : (n, d) arrays
+        Coordinates by each, in its own system.
+    variance : (n,) array
+        Of their distance if both encoders were without long waves, per coordinate, in the coordinates of j.
+    """
+
+    i: int
+    j: int
+    A: Array
+    B: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Common coordinates of K instruments, maps[i](z + u_i(z)), and their errors.
+
+    Attributes
+    ----------
+    maps : tuple of RigidMap
+    elastics : tuple of Elastic
+        Displacements that are possible.
+    coefficients : tuple of (q_i,) arrays
+        The expected ones.
+    covariance : (Q, Q) array
+        Of all parameters, instrument by instrument: those of `moved` with a scale, then the coefficients.
+    centres : (K, d) array
+        Of the turns of `moved`.
+    rough : (K,) array
+        Variance per coordinate of waves that are too short for displacements, in the system of each instrument.
+    degrees : float
+        Degrees of freedom of the errors.
+    """
+
+    maps: tuple[RigidMap, ...]
+    elastics: tuple[Elastic, ...]
+    coefficients: tuple[Array, ...]
+    covariance: Array
+    centres: Array
+    rough: Array
+    degrees: float
+
+    @classmethod
+    def start(
+        cls, maps: Sequence[RigidMap], elastics: Sequence[Elastic], centres: Array, rough: Array, degrees: float
+    ) -> Joint:
+        """Return instruments without displacements, before anything is refined."""
+        sizes = [one.size for one in elastics]
+        total = sum(sizes) + len(sizes) * freedom(centres.shape[1], scale=True)
+        none = tuple(np.zeros(size) for size in sizes)
+        return cls(tuple(maps), tuple(elastics), none, np.zeros((total, total)), centres, rough, degrees)
+
+    def common(self, Z: Array, i: int) -> Array:
+        """Take coordinates (n, d) of instrument i to the common ones."""
+        return self.maps[i].apply(self._bent(Z, i))
+
+    def own(self, common: Array, i: int) -> Array:
+        """Take common coordinates (n, d) to those of instrument i."""
+        target = inverse(self.maps[i]).apply(common)
+        Z = target
+        for _ in range(INVERSIONS):
+            Z = target - self.elastics[i].rows(Z) @ self.coefficients[i]
+        return Z
+
+    def carried(self, Z: Array, i: int, j: int) -> tuple[Array, Array]:
+        """Take coordinates of instrument i to those of j; return them and the covariances (n, d, d) of their errors."""
+        if i == j:
+            return Z, np.zeros((*Z.shape, Z.shape[1]))
+        there = self.common(Z, i)
+        W = self.own(there, j)
+        rows = np.concatenate([self._rows(Z, i), -self._rows(W, j)], axis=2)
+        part = np.concatenate([np.arange(len(self.covariance))[self._block(k)] for k in (i, j)])
+        errors = rows @ self.covariance[np.ix_(part, part)] @ rows.transpose(0, 2, 1)
+        rough = sum(self.maps[k].scale ** 2 * self.rough[k] for k in (i, j))
+        errors = errors + rough * np.eye(Z.shape[1])
+        turn = self.maps[j].rotation
+        return W, turn @ errors @ turn.T / self.maps[j].scale ** 2
+
+    def placed(self, i: int, rigid: RigidMap) -> Joint:
+        """Return a copy with another map of instrument i."""
+        return replace(self, maps=(*self.maps[:i], rigid, *self.maps[i + 1 :]))
+
+    def _bent(self, Z: Array, i: int) -> Array:
+        return Z + self.elastics[i].rows(Z) @ self.coefficients[i]
+
+    def _rows(self, Z: Array, i: int) -> Array:
+        """Return the derivative (n, d, ·) of common coordinates by the parameters of instrument i."""
+        rigid, rows = self.maps[i], self.elastics[i].rows(Z)
+        there = rigid.apply(Z + rows @ self.coefficients[i])
+        turned = rigid.scale * rigid.rotation.T @ rows
+        return np.concatenate([parameter_jacobian(there, self.centres[i], scale=True), turned], axis=2)
+
+    def _block(self, i: int) -> slice:
+        sizes = [freedom(self.centres.shape[1], scale=True) + one.size for one in self.elastics]
+        return slice(sum(sizes[:i]), sum(sizes[: i + 1]))
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, Array]:
+        """Return everything as arrays by name."""
+        told: dict[str, Any] = {"covariance": self.covariance, "centres": self.centres, "rough": self.rough}
+        told["degrees"] = self.degrees
+        for i, (rigid, elastic) in enumerate(zip(self.maps, self.elastics, strict=True)):
+            told[f"coefficients.{i}"] = self.coefficients[i]
+            told |= {f"map.{name}.{i}": value for name, value in vars(rigid).items()}
+            told |= {f"elastic.{name}.{i}": value for name, value in vars(elastic).items()}
+        return {f"joint.{name}": np.asarray(value) for name, value in told.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Joint:
+        """Invert `arrays`."""
+        told = {name.removeprefix("joint."): value for name, value in arrays.items() if name.startswith("joint.")}
+        maps, elastics, coefficients = [], [], []
+        for i in range(len(told["centres"])):
+            rigid, elastic = (
+                {name: told[f"{kind}.{name}.{i}"] for name in names}
+                for kind, names in (("map", RigidMap.__dataclass_fields__), ("elastic", Elastic.__dataclass_fields__))
+            )
+            maps.append(RigidMap(**rigid | {"scale": float(rigid["scale"])}))
+            elastics.append(Elastic(**elastic | {"length": float(elastic["length"])}))
+            coefficients.append(told[f"coefficients.{i}"])
+        rest = {name: told[name] for name in ("covariance", "centres", "rough")}
+        return cls(tuple(maps), tuple(elastics), tuple(coefficients), degrees=float(told["degrees"]), **rest)
+
+
+def refine(
+    start: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], prior: float
+) -> tuple[Joint, float]:
+    """Minimise −log likelihood of all bursts and anchors over all maps and displacements, by Gauss–Newton.
+
+    `free` (K, p) says which parameters of each map are; at least one map must be fixed. How wrong the fits are is known
+    only roughly: `prior` is how many observations it is worth, and what anchors cost beyond it scales all errors.
+    Returns also that cost: χ² with as many degrees of freedom as anchors have coordinates and free maps do not.
+    """
+    edges = [replace(edge, variance=start.maps[edge.j].scale ** 2 * edge.variance) for edge in edges]
+    alone = start
+    for i in range(len(seen)):
+        alone = _minimum(alone, seen, (), np.zeros_like(free), only=i)
+    found = _minimum(alone, seen, edges, free)
+    cost = 2 * (_objective(found, seen, edges) - _objective(alone, seen, ()))
+    d = start.centres.shape[1]
+    degrees = prior + max(sum(d * len(edge.A) for edge in edges) - int(free.sum()), 0)
+    factor = (prior + cost) / degrees
+    _, information = _expansion(found, seen, edges)
+    active = _active(found, free)
+    covariance = np.zeros_like(information)
+    covariance[np.ix_(active, active)] = factor * np.linalg.inv(information[np.ix_(active, active)])
+    return replace(found, covariance=covariance, rough=factor * start.rough, degrees=degrees), cost
+
+
+def _minimum(
+    at: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], only: int | None = None
+) -> Joint:
+    active = _active(at, free)
+    if only is not None:  # one instrument by itself
+        active = np.intersect1d(active, np.arange(len(at.covariance))[at._block(only)])
+    value = _objective(at, seen, edges)
+    for _ in range(STEPS):
+        gradient, information = _expansion(at, seen, edges)
+        step = np.zeros(len(gradient))
+        step[active] = -np.linalg.solve(information[np.ix_(active, active)], gradient[active])
+        if -gradient @ step < DONE * (1 + abs(value)):
+            break
+        for halving in range(HALVINGS):
+            there = _stepped(at, 0.5**halving * step)
+            lower = _objective(there, seen, edges)
+            if lower < value:
+                break
+        gain = value - lower
+        if not gain > 0:
+            break
+        at, value = there, lower
+        if gain < DONE * (1 + abs(value)):
+            break
+    return at
+
+
+def _active(at: Joint, free: NDArray[np.bool_]) -> NDArray[np.int64]:
+    parts = [np.concatenate([free[i], np.ones(one.size, dtype=bool)]) for i, one in enumerate(at.elastics)]
+    return np.flatnonzero(np.concatenate(parts))
+
+
+def _stepped(at: Joint, step: Array) -> Joint:
+    p = freedom(at.centres.shape[1], scale=True)
+    maps, coefficients = [], []
+    for i, rigid in enumerate(at.maps):
+        part = step[at._block(i)]
+        maps.append(moved(rigid, part[:p], at.centres[i]) if part[:p].any() else rigid)
+        coefficients.append(at.coefficients[i] + part[p:])
+    return replace(at, maps=tuple(maps), coefficients=tuple(coefficients))
+
+
+def _objective(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> float:
+    """Return −log likelihood; variances of edges are in common coordinates here."""
+    total = sum(one.energy(at.coefficients[i]) for i, one in enumerate(seen))
+    for edge in edges:
+        apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
+        total += float((np.square(apart).sum(axis=1) / edge.variance).sum()) / 2
+    return float(total)
+
+
+def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[Array, Array]:
+    """Return the gradient of the objective and its expected second derivative, over all parameters."""
+    p, total = freedom(at.centres.shape[1], scale=True), at._block(len(at.maps) - 1).stop
+    gradient, information = np.zeros(total), np.zeros((total, total))
+    for i, one in enumerate(seen):
+        block = at._block(i)
+        part = slice(block.start + p, block.stop)
+        gradient[part], information[part, part] = one.expansion(at.coefficients[i])
+    for edge in edges:
+        apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
+        rows = np.zeros((*apart.shape, total))
+        rows[:, :, at._block(edge.i)] += at._rows(edge.A, edge.i)
+        rows[:, :, at._block(edge.j)] -= at._rows(edge.B, edge.j)
+        weighted = rows / edge.variance[:, None, None]
+        gradient += np.einsum("ndq,nd->q", weighted, apart)
+        information += np.einsum("ndq,ndr->qr", weighted, rows)
+    return gradient, information
