@@ -43,6 +43,7 @@ def draw(path: Path = PICTURE) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     for axes in (anchors, overlap):
         axes.set_ylim(bottom=0)
+    rivals.set_ylim(top=50)  # room for the legend
     figure.savefig(path, dpi=110)
 
 

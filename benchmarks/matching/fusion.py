@@ -164,7 +164,7 @@ def _measured(seed: int, name: str) -> dict[str, Any]:
 
 
 def _seam(seed: int, name: str) -> dict[str, Any]:
-    return {"value": _measured(seed, name).get("seam / error", float("inf"))}
+    return {"value": _measured(seed, name=name).get("seam / error", float("inf"))}
 
 
 STRESS, SEAM = "stress / that of one instrument that sees all", "jump across borders / error inside"

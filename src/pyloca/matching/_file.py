@@ -120,9 +120,8 @@ def _read_joint(arrays: Arrays, d: int, n: int) -> Joint:
         fits = lengths[f"coefficients of {i}"] == d * lengths[f"functions of {i}"]
         motions = lengths[f"motions of {i}"]
         check_entry(fits and motions in (p - 1, p), f"joint.elastic.rigid.{i}", (motions,), f"{p - 1} or {p} motions")
-        read_rigid(
-            *(arrays[f"joint.map.{name}.{i}"] for name in ("rotation", "shift")), arrays[f"joint.map.scale.{i}"].item()
-        )
+        rotation, shift, scale = (arrays[f"joint.map.{name}.{i}"] for name in ("rotation", "shift", "scale"))
+        read_rigid(rotation, shift, scale.item())
         length = arrays[f"joint.elastic.length.{i}"].item()
         check_entry(length > 0, f"joint.elastic.length.{i}", length, "a number > 0")
     check_arrays(arrays, {"joint.covariance": Promise((total, total))}, {})
