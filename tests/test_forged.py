@@ -20,8 +20,8 @@ from pyloca.matching import Fusion, Match, fuse, match
 
 KINDS = {
     "model": ("pyloca-model", (3,)),
-    "match": ("pyloca-match", (1,)),
-    "fusion": ("pyloca-fusion", (1,)),
+    "match": ("pyloca-match", (2,)),
+    "fusion": ("pyloca-fusion", (2,)),
     "export": ("pyloca-predictor", (1,)),
 }
 BIG = {"network.skip.weight": 1e99, "in_shift": 1e99, "in_scale": 1e-99, "out_scale": 1e99}

@@ -23,8 +23,8 @@ __all__ = ["ROWS"]
 
 KINDS = {
     "a": ("pyloca-model", (3,)),
-    "match": ("pyloca-match", (1,)),
-    "fusion": ("pyloca-fusion", (1,)),
+    "match": ("pyloca-match", (2,)),
+    "fusion": ("pyloca-fusion", (2,)),
     "small": ("pyloca-predictor", (1,)),
 }
 FORGED, FLIPS, CUTS = 1000, 1000, 64

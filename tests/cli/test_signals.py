@@ -105,6 +105,8 @@ HANG = {HANG}
 import signal, time
 from pyloca import _signals
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell inherits an ignored one
+
 class Cup:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
