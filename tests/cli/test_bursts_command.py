@@ -43,7 +43,7 @@ def test_uneven_times_and_clocks_are_refused(tmp_path):
         (["--window", "abc"], 2, "expected 'auto' or an integer of at least 2; got 'abc'"),
         (["--window", "5000"], 3, "a window of 5000 steps needs 5001"),
         (["--window", "auto", "--time", "clock"], 3, "there is no column 'clock'"),
-        (["-o", "b.txt"], 2, "expected a .npz or .npy or .csv or .parquet file"),
+        (["-o", "b.txt"], 2, "expected a .npz or .npy or .csv or .parquet or .zarr file"),
     ],
 )
 def test_wrong_options_of_a_recording(options, code, message, tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,6 +201,7 @@ def replace_folder(path: Path, write: Callable[[Path], None]) -> Path:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     replace_folder(Path(folder, "x.zarr"), Path.mkdir).is_dir()
     True
@@ -209,17 +210,52 @@ def replace_folder(path: Path, write: Callable[[Path], None]) -> Path:
         raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
     if path.exists() and not (path.is_dir() and (path / "zarr.json").is_file()):
         raise FileExistsError(f"cannot write {path}: it exists and is not a Zarr folder. Choose another name.")
-    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
+    with _workplace(path) as work:
         write(work / "new")
         if path.exists():
             os.rename(path, work / "old")
         try:
             os.rename(work / "new", path)
         except BaseException:
-            if (work / "old").exists():
-                os.rename(work / "old", path)
+            _restore(path, work)
             raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return path
+
+
+@contextmanager
+def _workplace(path: Path) -> Iterator[Path]:
+    """Make a hidden folder beside the target, one writer at a time, and remove it; a killed writer's is taken over."""
+    work = path.with_name(f".{path.name}.writing")
+    work.mkdir(exist_ok=True)
+    handle = os.open(work, os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None  # Windows opens no folders
+    try:
+        if handle is not None:
+            _lock(handle, path)
+        _restore(path, work)
+        for left in work.iterdir():
+            shutil.rmtree(left)
+        yield work
+        shutil.rmtree(work, ignore_errors=True)
+    except BlockingIOError:
+        raise
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(f"cannot write {path}: another process is writing it.") from None
+
+
+def _restore(path: Path, work: Path) -> None:
+    """Put back what was moved away, if nothing has taken its place."""
+    if (work / "old").exists() and not path.exists():
+        os.rename(work / "old", path)

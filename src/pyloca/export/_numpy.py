@@ -55,6 +55,7 @@ def to_numpy(content: bytes, training: Array, dtype: str, certificate: Certifica
     }
     findings = [{"message": finding["message"]} for finding in header["diagnostics"]["findings"]]
     slim: dict[str, Any] = {name: header[name] for name in KEPT if name in header}
+    slim["networks"] = {name: facts | {"dtype": dtype} for name, facts in header["networks"].items()}
     slim |= {
         "version": PREDICTOR_VERSION,
         "fitted": {name: header["fitted"][name] for name in FITTED},
