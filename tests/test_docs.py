@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import instruments
+from helpers import planar_bursts
 from lab import write_dirty_lab, write_lab
-from pyloca import datasets
-from pyloca.bursts import save_bursts
+from pyloca import LOCA, datasets
+from pyloca.bursts import Bursts, save_bursts
 from pyloca.cli import cli
 
 ROOT = Path(__file__).parent.parent
@@ -121,6 +123,42 @@ def test_the_example_of_the_trust_page_works(capsys):
     assert "no fault found" in capsys.readouterr().out
     assert names["model"].n_components_ == 2
     assert len(names["trust"]) == 300
+
+
+def blocks_of(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_matching_page_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, few = instruments.plan(120, 0), instruments.plan(8, 1)
+    radio, camera = instruments.fit(instruments.sheet, X, 0), instruments.fit(instruments.gauge, X, 1)
+    third = instruments.fit(lambda x: instruments.sheet(x)[:, ::-1], X, 2)
+    sheet, gauge, turned = instruments.sheet(few), instruments.gauge(few), instruments.sheet(few)[:, ::-1]
+    names = {"radio": radio, "camera": camera, "Y_radio": sheet, "Y_camera": gauge}
+    names |= {"north": radio, "east": camera, "south": third}
+    names |= {"Y_north": sheet, "Y_east": gauge, "Y_corner": gauge, "Y_south": turned}
+    names |= {"old": radio, "new_bursts": instruments.measured(instruments.sheet, X, 3)}
+    blocks = blocks_of("matching.md")
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "matching.md", "exec"), names)
+    assert (tmp_path / "match.safetensors").is_file() and "8 of 8 anchors" in capsys.readouterr().out
+    assert not names["found"].drifted
+
+
+@pytest.mark.slow
+def test_the_short_examples_of_other_pages_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bursts = Bursts(planar_bursts(60, 20)[1])
+    model = LOCA(2, burst_std=0.01, hidden_layers=(), random_state=0).fit(bursts)
+    names = {"model": model, "bursts": bursts, "operators": ["a", "b"] * 30, "hours": range(60)}
+    blocks = [*blocks_of("durable.md"), *blocks_of("report.md")]
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "page", "exec"), names)
+    assert (tmp_path / "fit.checkpoint").is_file() and (tmp_path / "wifi.html").is_file()
 
 
 def test_every_finding_is_explained_on_the_trust_page():
