@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import faults, thresholds
-from benchmarks.shapes import conditions
+from benchmarks.shapes import conditions, decoder
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2, kstest
 from torch import nn
@@ -29,11 +29,19 @@ from pyloca.checks import (
 from pyloca.diagnostics import Diagnostics, Finding, agreement, diagnose, shuffle_test
 from pyloca.errors import BurstError
 from pyloca.estimator import read_like
-from pyloca.findings import Gap, Neighborhood, foreign_sensors, judge, largest_gap, uneven_units
+from pyloca.findings import (
+    Gap,
+    Neighborhood,
+    foreign_sensors,
+    judge,
+    largest_gap,
+    uneven_units,
+    unexplained_steps,
+)
 from pyloca.findings._judgement import precision
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate, stress
-from pyloca.thresholds import WAVES
+from pyloca.thresholds import UNEXPLAINED, WAVES
 
 
 def linear_encoder(factors=(1.0, 1.0), dtype=torch.float64):
@@ -549,6 +557,16 @@ def test_points_dealt_to_any_burst(fewer_bursts):
     found = small_fit(dataclasses.replace(data, bursts=Bursts(dealt)), intrinsic_dim=2).diagnostics_.findings
     assert [finding.name for finding in found] == ["large_bursts"]
     assert "as large as the data" in found[0].message
+
+
+def test_no_sensor_is_blamed_where_all_others_bend_between_neighbours():
+    """The coordinates themselves beside fine waves: what the waves foresee is wrong, not the coordinates."""
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(400, 2))
+    points = decoder._sines(random)(X[:, None] + 0.005 * random.standard_normal((400, 30, 2)))
+    statistics = BurstStatistics.from_bursts(points, 2)
+    assert np.nanmin(unexplained_steps(statistics)[:2]) > UNEXPLAINED
+    assert foreign_sensors(statistics) is None
 
 
 @pytest.mark.parametrize("call", [shuffle_test, agreement])

@@ -34,11 +34,16 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
         a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
         between neighbours does that, and one that changes by itself the opposite.
     """
+    return _steps(statistics)[0]
+
+
+def _steps(statistics: BurstStatistics) -> tuple[Array, NDArray[np.bool_]]:
+    """Compute the same, and which features are nan because they bend between neighbours, (D,) each."""
     dim, k = statistics.n_features, statistics.intrinsic_dim
-    out = np.full(dim, np.nan)
+    out, bending = np.full(dim, np.nan), np.zeros(dim, dtype=bool)
     used = np.flatnonzero(statistics.means.std(axis=0) > 0)
     if len(statistics) < FEW or len(used) <= k:
-        return out
+        return out, bending
     some = statistics[sample_rows(len(statistics), RECHECKED)]
     spread = statistics.means.std(axis=0)[used]
     means, tangents = some.means[:, used] / spread, some.tangents[:, :, used] / spread
@@ -58,10 +63,11 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
         wrong += np.where(counts, np.abs(error), 0).sum(axis=0)
         moved += np.where(counts, steps, 0).sum(axis=0)
         foreseen += np.where(counts, predicted, 0).sum(axis=0)
-    enough = (judged > ALONE * len(some) * count) & (moved > foreseen)
+    enough = judged > ALONE * len(some) * count
+    bending[used] = enough & (moved <= foreseen)
     with np.errstate(invalid="ignore"):
-        out[used] = np.where(enough, wrong / (moved + foreseen), np.nan)
-    return out
+        out[used] = np.where(enough & (moved > foreseen), wrong / (moved + foreseen), np.nan)
+    return out, bending
 
 
 def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
@@ -77,15 +83,18 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
         "columns", or None when nothing is wrong, or when so many sensors do not follow each other that none can be
         blamed.
     """
-    unexplained = unexplained_steps(statistics)
+    unexplained, bending = _steps(statistics)
     features = np.flatnonzero(unexplained > UNEXPLAINED)
     judged = int(np.isfinite(unexplained).sum())
     varying = int((statistics.means.std(axis=0) > 0).sum())
     if not len(features) or 2 * len(features) >= varying or judged == 0:
         return None
     others = np.delete(unexplained, features)
-    if np.isfinite(others).any() and np.nanmax(others) > FOLLOWS:
-        return None  # others do not follow each other either, as where the measurement bends between neighbours
+    if np.isfinite(others).any():
+        if np.nanmax(others) > FOLLOWS:
+            return None  # others do not follow each other either, as where the measurement bends between neighbours
+    elif bending.any():
+        return None  # all others that can be looked at bend between neighbours, and foresee no steps
     names = _names(features.tolist(), statistics)
     return Finding(
         "columns",
