@@ -73,6 +73,7 @@ TANGENT_WEIGHT = 0.01  # of tangents, relative to values, in the loss of your ow
 ANCHOR = 3.0
 UNBENT_ANCHOR = 10.0  # positions without needless bends are worth more; with 3 the encoder drifts back half of the way
 CURVE_ANCHOR = 30.0  # nothing but the alignment tells the shape of a curve
+MAGNIFIED = 50.0  # times: beyond it the prior on a linear part costs more than it does good (condition 100 and 1000)
 EXACT = 3000.0  # points that an exact covariance counts for here, lest the prior vanish
 # Alignments to start from. When the first one, or its result, is folded, the others are made, the least folded first.
 # Where bends are hardly sampled, fewer neighbours do not reach across them; where frames are turned over at a bend,
@@ -479,12 +480,19 @@ class _FastSolver:
         """Make the kernel of the encoder.
 
         With as many features as dimensions, tangents determine the linear part, however much it must magnify a
-        direction that is hardly measured: a prior on it would only squeeze that. With more features it is needed.
+        direction that is hardly measured: a prior on it would only squeeze that. Elsewhere the prior does good.
         """
         kernel = make_kernel(self.encoder)
-        if isinstance(kernel, MLPKernel) and self.trained.n_used == self.trained.intrinsic_dim:
+        square = self.trained.n_used == self.trained.intrinsic_dim
+        if square and isinstance(kernel, MLPKernel) and self._unevenly_measured() > MAGNIFIED:
             kernel.spare_skip()
         return kernel
+
+    def _unevenly_measured(self) -> float:
+        """Return how many times as large as along the shortest direction a burst is along the longest, on average."""
+        tangents = self.trained.tangents.reshape(-1, self.trained.n_features)
+        lengths = np.linalg.svd(tangents, compute_uv=False)[: self.trained.intrinsic_dim]
+        return float(lengths[0] / max(lengths[-1], np.finfo(float).tiny))
 
     def _network(self, given: nn.Module | None, n_in: int, n_out: int, activation: str) -> nn.Module:
         if given is not None:
