@@ -22,7 +22,20 @@ SEEN = json.loads((ROOT / "benchmarks" / "results" / "thresholds.json").read_tex
 THRESHOLDS = [row for row in TABLE if isinstance(row, Threshold)]
 JUDGING = ("checks", "findings", "geometry", "inspection", "selection")
 # Constants of these rooms that decide nothing: sizes of chunks, simulations, lists and tables.
-NOT_VERDICTS = {"KEY", "ROWS", "VERSION", "CHUNK", "SIMULATED", "SHOWN", "BOOTSTRAPS", "MORE", "SLAB", "EPS", "LARGEST"}
+NOT_VERDICTS = {
+    "KEY",
+    "ROWS",
+    "VERSION",
+    "UNLIKE",
+    "CHUNK",
+    "SIMULATED",
+    "SHOWN",
+    "BOOTSTRAPS",
+    "MORE",
+    "SLAB",
+    "EPS",
+    "LARGEST",
+}
 # geometry/_spikes.py, _far_points.py: how much is looked at, and how an iteration ends
 NOT_VERDICTS |= {
     "AT_LEAST",

@@ -196,6 +196,7 @@ TICKS = _define("TICKS", 1e-3, "part of the variance inside bursts that equal st
 TREND = _define("TREND", 2.0, "times chance by which sensors that were not read in any order follow their order")
 # Over the clean and planted sets of `benchmarks faults` and `unseen`, seeds 0 and 3: at most 0.33 for sensors of clean
 # data, 0.51 for shuffled bursts, and 0.97 or more for a room temperature among sensors.
+UNLIKE = _define("UNLIKE", 10.0, "times another sensor's spread, beyond which statistics are not taken in raw units")
 UNEXPLAINED = _define("UNEXPLAINED", 0.85, "part of its steps between neighbours that a foreign sensor does not share")
 FOLLOWS = _define(
     "FOLLOWS", 0.6, "the same, beyond which the other sensors do not follow each other, and none is blamed"

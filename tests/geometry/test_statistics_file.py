@@ -9,8 +9,9 @@ import pytest
 import zarr
 from distributed import Client
 
+from helpers import planar_bursts
 from pyloca import LOCA, datasets
-from pyloca.bursts import Bursts, save_bursts
+from pyloca.bursts import Bursts, open_bursts, save_bursts
 from pyloca.errors import BurstError
 from pyloca.geometry import (
     BurstStatistics,
@@ -221,3 +222,17 @@ def test_a_folder_that_zarr_cannot_open(tmp_path):
     with pytest.raises(BurstError, match="'means' cannot be read: a chunk is missing or damaged"):
         read_statistics(tmp_path / "s.zarr")
     assert set(zarr.open_group(str(tmp_path / "s.zarr"), mode="r").array_keys()) >= {"tangents"}
+
+
+def test_units_in_which_some_sensors_drown_others_are_refused(tmp_path):
+    points = planar_bursts(60, 12)[1] * [1e5, 1.0, 1.0]
+    bursts = Bursts(points, feature_names=["p", "t", "u"], units={"p": "Pa", "t": "K", "u": "V"})
+    with pytest.raises(BurstError, match=r"p \[?\(?Pa.* times as much as .*Divide each sensor by its spread"):
+        write_statistics(bursts, tmp_path / "s.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+def test_statistics_are_not_called_damaged_where_raw_bursts_are_needed(tmp_path):
+    write_statistics(Bursts(planar_bursts(60, 12)[1]), tmp_path / "s.zarr")
+    with pytest.raises(BurstError, match="holds statistics of bursts, which `fit` takes"):
+        open_bursts(tmp_path / "s.zarr")

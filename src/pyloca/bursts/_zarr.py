@@ -26,6 +26,7 @@ __all__ = ["create_array", "open_zarr", "replace_folder", "write_zarr"]
 
 CHUNK = 1 << 20  # numbers in a chunk: 8 MB, a few of which every worker holds
 KEY = "pyloca"  # attribute of a group that pyloca wrote
+STATISTICS = "pyloca-statistics"  # that of statistics, which `pyloca.geometry` reads
 AXES = {"bursts": ("burst", "point", "feature"), "points": ("row", "feature")}
 
 
@@ -72,6 +73,8 @@ def open_zarr(path: Path) -> tuple[set[str], Callable[[str], Any]]:
 def _described(group: Any, arrays: set[str]) -> dict[str, Any]:
     """Small facts beside the arrays: those that pyloca wrote, with their checksum, or plain attributes."""
     attributes = dict(group.attrs)
+    if STATISTICS in attributes:
+        raise BurstError("it holds statistics of bursts, which `fit` takes; this needs the raw bursts.")
     ours = attributes.get(KEY)
     if ours is None and not any(KEY in group[name].attrs for name in arrays):
         wanted = ("feature_names", "units", "burst_std", "provenance")

@@ -18,7 +18,9 @@ from pyloca.bursts import Bursts, as_bursts, create_array, replace_folder
 from pyloca.errors import BurstError
 from pyloca.geometry._keep import KeepParts
 from pyloca.geometry._noise import Noise
+from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._statistics import PER_BURST, BurstStatistics
+from pyloca.thresholds import UNLIKE
 
 __all__ = ["holds_statistics", "read_statistics", "save_statistics", "write_statistics"]
 
@@ -195,6 +197,20 @@ def holds_statistics(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def _refuse_mixed_units(bursts: Bursts) -> None:
+    """Refuse sensors that a fit would divide by very different spreads: statistics are taken in the units given."""
+    scale = feature_scale(bursts)
+    used = np.zeros(0, dtype=np.int64) if scale is None else np.flatnonzero(np.isfinite(scale))
+    if scale is None or not len(used) or scale[used].max() <= UNLIKE * scale[used].min():
+        return
+    least, most = used[np.argmin(scale[used])], used[np.argmax(scale[used])]
+    raise BurstError(
+        f"{bursts.feature_label(most)} varies {scale[most] / scale[least]:.2g} times as much as "
+        f"{bursts.feature_label(least)}: tangents of bursts in such units would be those of the largest sensors and "
+        "their noise. Divide each sensor by its spread first, or fit the raw bursts, which does that."
+    )
+
+
 def write_statistics(
     data: Bursts | str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -225,7 +241,7 @@ def write_statistics(
     Raises
     ------
     BurstError
-        If the bursts cannot be used.
+        If the bursts cannot be used, or their sensors have units in which some drown the others.
     WorkerError
         If Dask workers, or their scheduler, are lost.
 
@@ -240,6 +256,7 @@ def write_statistics(
     path = _zarr_path(path)
     partial = path.with_name(f"{path.name}.partial")
     bursts = as_bursts(data)
+    _refuse_mixed_units(bursts)
     source = data if isinstance(data, (str, os.PathLike)) else source
     listed = [os.urandom(16).hex()] if source is None else _listing(Path(source))
     said = {name: _plain(value) for name, value in options.items()}
