@@ -111,7 +111,8 @@ class Whitening:
         """`excess` in standard errors; infinite when there is no sampling error.
 
         That of the median, or of the mean if it is smaller: chance moves one of them far now and then, even with a
-        perfect encoder, and a wrong encoder moves both. What the bursts' tails add to what is expected is known less well than what Gaussian points would have.
+        perfect encoder, and a wrong encoder moves both. What the bursts' tails add to what is expected is known
+        less well than what Gaussian points would have.
         """
         if self._unit == 0:
             return float(np.copysign(np.inf, self.excess))
