@@ -299,7 +299,7 @@ def test_another_version_is_refused(kept, tmp_path):
     content = {"version": 1, "facts": {}, "stage": "whiten", "numbers": {}, "history": []}  # as version 1 was
     tensors = {"theta": np.zeros(2)}
     (tmp_path / "c").write_bytes(safetensors.numpy.save(tensors, {"pyloca-checkpoint": json.dumps(content)}))
-    with pytest.raises(ModelFileError, match="format version 1; this pyloca reads version 5"):
+    with pytest.raises(ModelFileError, match="format version 1; this pyloca reads version 6"):
         LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(bursts, checkpoint=tmp_path / "c")
 
 

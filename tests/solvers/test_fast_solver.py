@@ -24,6 +24,7 @@ from pyloca.errors import ConvergenceError
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, MLPKernel, pushforward
+from pyloca.paper.experiments import _measurements
 from pyloca.solvers import _descent, _fast
 from pyloca.solvers._descent import Evaluation
 
@@ -93,7 +94,9 @@ def test_the_best_held_out_weights_are_restored(mushroom_fit):
     statistics = BurstStatistics.from_bursts(data.bursts, 2)
     whiten, decode = losses(model, "whiten"), losses(model, "decode")
     assert whiten[-1] > min(whiten)  # otherwise this shows nothing
-    assert whitening_score(model, statistics) == pytest.approx(min(whiten), rel=1e-9)
+    score = whitening_score(model, statistics)
+    assert any(score == pytest.approx(loss, rel=1e-9) for loss in whiten)
+    assert score < 1.01 * min(whiten)  # a lower decay that is better by chance only does not count
     assert decoding_score(model, statistics) == pytest.approx(min(decode), rel=1e-6)
 
 
@@ -113,11 +116,10 @@ def test_a_stage_that_gains_nothing_is_undone():
             bursts,
         )
         whiten = [record for record in model.history_ if record["stage"] == "whiten"]
-        best = min(whiten, key=lambda record: record["validation_loss"])
-        lost += best["decay"] > whiten[-1]["decay"]
         score = whitening_score(model, BurstStatistics.from_bursts(bursts, 2))
-        assert score == pytest.approx(best["validation_loss"], rel=1e-9)
-    assert lost > 0  # otherwise this shows nothing
+        (taken,) = (r for r in whiten if r["validation_loss"] == pytest.approx(score, rel=1e-9))
+        lost += taken["decay"] > 2 * min(record["decay"] for record in whiten)
+    assert lost > 0
 
 
 @pytest.mark.slow
@@ -138,10 +140,9 @@ def test_history_tells_the_whole_story(mushroom_fit):
 @pytest.mark.slow
 def test_the_decay_is_lowered_stage_by_stage(mushroom_fit):
     _, model = mushroom_fit
-    for stage in ("whiten", "decode"):
-        decays = [record["decay"] for record in model.history_ if record["stage"] == stage]
-        assert all(np.diff(decays) <= 0)
-        assert len(set(decays)) > 1 or stage == "decode"
+    decays = np.array([record["decay"] for record in model.history_ if record["stage"] == "whiten"])
+    assert len(set(decays)) > 1
+    assert (np.diff(decays) > 0).sum() <= 1  # the best of them is used again at the end
 
 
 def test_exact_jacobians_of_a_smooth_map():
@@ -360,7 +361,29 @@ def test_stages_begin_on_a_few_bursts_and_end_on_all(monkeypatch):
     assert stress(X, model.embedding_) < 5e-3
     whiten = [record for record in model.history_ if record["stage"] == "whiten"]
     finish = [record["validation_loss"] for record in whiten if at[record["iteration"]] == 135]
-    assert whitening_score(model, BurstStatistics.from_bursts(bursts, 2)) == pytest.approx(min(finish), rel=1e-9)
+    score = whitening_score(model, BurstStatistics.from_bursts(bursts, 2))
+    assert any(score == pytest.approx(loss, rel=1e-9) for loss in finish)
+
+
+@pytest.mark.slow
+def test_hidden_layers_that_the_decay_has_killed_are_woken(monkeypatch):
+    """This map is nearly linear: strong decays leave nothing of the hidden layers, and weak ones need them again."""
+    random = np.random.RandomState(4)
+    curve = _measurements.smooth_map(2, 6, random)
+    X = random.uniform(size=(1000, 2))
+    bursts = curve(X[:, None] + 0.01 * random.standard_normal((1000, 30, 2)))
+    woken, drawn = MLPKernel.woken, []
+
+    def spy(self, theta, generator):
+        now = woken(self, theta, generator)
+        drawn.append(now is not theta)
+        return now
+
+    monkeypatch.setattr(MLPKernel, "woken", spy)
+    model = LOCA(2, burst_std=0.01, random_state=4).fit(bursts)
+    assert any(drawn)
+    hidden = [p for name, p in model.encoder_.named_parameters() if "layers" in name and "weight" in name]
+    assert all(float(weights.detach().norm()) > 0.1 for weights in hidden)
 
 
 def test_a_held_out_loss_that_is_not_finite_is_an_error(monkeypatch):

@@ -15,6 +15,7 @@ from pyloca import LOCA, ModelFileError, TrustWarning
 from pyloca._sealed import unseal
 from pyloca.geometry import BurstStatistics
 from pyloca.solvers import _fast
+from pyloca.solvers._checkpoint import FORMAT, VERSION
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")  # some fits are cut short
 
@@ -182,7 +183,7 @@ def whole_files(path):
     found = 0
     for file in (path, path.with_name("c.previous")):
         with suppress(ModelFileError):
-            unseal(file.read_bytes(), "pyloca-checkpoint", (5,), "")
+            unseal(file.read_bytes(), FORMAT, (VERSION,), "")
             found += 1
     return found
 

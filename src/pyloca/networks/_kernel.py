@@ -21,6 +21,8 @@ __all__ = ["MLPKernel", "PushforwardKernel", "draw", "initialize", "inverse", "i
 MAX_BLOCK = 320
 # Numbers held at a time while blocks are formed (64 MB).
 BLOCK_WORK = 1 << 23
+# Hidden layers that add less than this part of the linear skip are dead: weight decay has shrunk them to nothing.
+DEAD = 1e-3
 
 Preconditioner = Callable[[Tensor], Tensor]
 
@@ -131,6 +133,36 @@ class MLPKernel:
         if self._skip is not None:
             self.penalty = torch.ones_like(self.theta)
             self._views(self.penalty)[-1][:, self._sizes[-1][0] + 1 :] = 0
+
+    def woken(self, theta: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw dead hidden layers anew, as at the start of training; the linear skip stays.
+
+        Where all hidden weights are zero, so is their gradient: a saddle that no descent leaves. The new ones have an
+        output, though a small one: without, the preconditioner would see nothing but the decay, and kill them again.
+
+        Parameters
+        ----------
+        theta : Tensor (p,)
+        generator : torch.Generator
+
+        Returns
+        -------
+        Tensor (p,)
+            θ itself if the hidden layers live.
+        """
+        layers = [rows[:, :n_in] for rows, (n_in, _) in zip(self._views(theta), self._sizes, strict=True)]
+        if self._skip is None or len(layers) == 1:
+            return theta
+        skip = self._views(theta)[-1][:, self._sizes[-1][0] + 1 :]
+        if math.prod(float(weights.norm()) for weights in layers) > DEAD * float(skip.norm()):
+            return theta
+        theta = theta.clone()
+        for i, (rows, (n_in, n_out)) in enumerate(zip(self._views(theta), self._sizes, strict=True)):
+            fresh = nn.Linear(n_in, n_out, dtype=theta.dtype, device=theta.device)
+            with torch.no_grad():
+                draw(fresh, generator, last=i == len(layers) - 1)
+            rows[:, :n_in], rows[:, n_in] = fresh.weight.detach(), fresh.bias.detach()
+        return theta
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         """View a vector like θ as one matrix per layer, whose rows hold all that enters a neuron."""

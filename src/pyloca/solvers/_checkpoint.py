@@ -20,7 +20,7 @@ from pyloca.errors import ModelFileError
 
 __all__ = ["EVERY", "CheckpointFile", "State", "checkpoint_files"]
 
-FORMAT, VERSION = "pyloca-checkpoint", 5
+FORMAT, VERSION = "pyloca-checkpoint", 6
 EVERY = 10.0  # seconds between two writes; states in between are written when the fit is interrupted
 DATA = "data"  # the fact that is a digest of the data
 

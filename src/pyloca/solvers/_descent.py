@@ -33,11 +33,11 @@ FIT_DECAY_RATIO = 3e-2  # of the loss, once that is known
 SEGMENT = 25  # iterations between two checks on the held-out bursts
 TAIL = 12  # the last iterations of a segment, whose mean is a candidate
 SAME_SCORE = 0.005
-# Checks without gain that end a stage: one on some of the bursts, four on all, where the long waves must settle. To the
-# score of a few held-out bursts, a later gain would be luck.
+# Checks without gain that end a decay: one, but four at the end, with the best decay on all bursts, where long waves
+# must settle. To the score of a few held-out bursts, a later gain would be luck.
 PATIENCE, LAST_PATIENCE = 1, 4
 MANY_HELD_OUT = 20
-MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
+MAX_RATIO = 0.3  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
@@ -52,6 +52,7 @@ class Score(NamedTuple):
 
     value: float
     many_lost: bool = False  # whether many bursts are beyond the cap at which `value` counts them
+    each: Tensor | None = None  # the score of each burst, whose mean is `value`
 
 
 @dataclass
@@ -71,6 +72,7 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
+    woken: Callable[[Tensor], Tensor] | None = None  # takes θ from which no descent leads to another that does the same
     # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
     network: nn.Module | None = None
     narrowed: Callable[[Loss, slice], Loss] | None = None
@@ -97,13 +99,16 @@ class Progress(State):
     best_score: float = np.inf
     best_rung: int = 0
     rung: int = 0  # which of the task's decays is in use
-    score_before: float = np.inf  # the best score when this decay began
+    score_before: float = np.inf  # the best when this decay began: its score, weights and decay
+    theta_before: Tensor = field(default_factory=partial(torch.empty, 0))
+    rung_before: int = 0
     decay: float = np.inf  # in use
     score: float = np.inf  # the latest, and whether many bursts were beyond its cap
     many_lost: bool = False
     stage_best: float = np.inf  # the best score with this decay
     idle: int = 0  # checks without gain since then
     going: bool = True  # False when the optimizer cannot go lower
+    settling: bool = False  # whether the best decay is in use again, to the end
     optimizer: dict[str, Tensor] = field(default_factory=dict)
     generator: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.uint8))
     random: Tensor = field(default_factory=partial(torch.empty, 0, dtype=torch.int64))
@@ -164,12 +169,10 @@ class Descent:
         """
         if not resumed:
             self._begin(task)
-        optimizer, decay = self._lower(task, resumed=resumed)
+        self._lower(task, resumed=resumed)
         while len(self.state.subset) < task.train.shape[1]:
             self._widen(task)
-            if optimizer is not None:
-                del optimizer.function  # only its memory goes on; the bursts behind it make room for more
-            optimizer, decay = self._lower(task, optimizer, decay)
+            self._lower(task)
         task.kernel.load(self.state.best_theta)
 
     def settle(self, task: Task) -> None:
@@ -229,13 +232,8 @@ class Descent:
             random_place=int(drawn["state"]["pos"]),
         )
 
-    def _lower(
-        self, task: Task, optimizer: LBFGS | None = None, decay: float = np.inf, *, resumed: bool = False
-    ) -> tuple[LBFGS | None, float]:
-        """Lower the decay rung by rung on the bursts in use.
-
-        Takes and returns the optimizer and its decay, for its memory: fewer bursts tell nearly the same curvature.
-        """
+    def _lower(self, task: Task, *, resumed: bool = False) -> None:
+        """Lower the decay rung by rung on the bursts in use; when they are all, settle with the best decay."""
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
         loss, gain, patience = task.loss(at.subset), task.gain(n), PATIENCE
@@ -244,8 +242,8 @@ class Descent:
             gain = max(gain, COARSE_GAIN)
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
             patience = LAST_PATIENCE
-        while at.rung < len(task.ratios):
-            ratio, fresh = task.ratio(at.rung, n), not resumed
+        while True:
+            optimizer, decay, ratio = None, np.inf, task.ratio(at.rung, n)
             if resumed:
                 decay, score, resumed = at.decay, Score(at.score, at.many_lost), False
                 function = Evaluation(task.kernel, staged, loss, decay)
@@ -254,10 +252,12 @@ class Descent:
                 at.optimizer = {}
             else:
                 at.stage_best, at.idle, at.going = np.inf, 0, True
+                at.theta = at.theta if task.woken is None else task.woken(at.theta)
                 score = self._score(task, at.theta)
-            while at.going and at.idle < patience and at.iteration < at.last:
-                if optimizer is None or fresh or ratio * score.value < 0.5 * decay:
-                    before, decay, fresh = decay, ratio * score.value, False
+            limit = patience if at.settling else PATIENCE
+            while at.going and at.idle < limit and at.iteration < at.last:
+                if optimizer is None or ratio * score.value < 0.5 * decay:
+                    before, decay = decay, ratio * score.value
                     function = Evaluation(task.kernel, staged, loss, decay)
                     function.shards = shards
                     if optimizer is None:
@@ -271,14 +271,37 @@ class Descent:
                     at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
                 at.idle = 0 if score.value < (1 - gain) * at.stage_best else at.idle + 1
                 at.stage_best = min(score.value, at.stage_best)
-                at.score, at.many_lost = score
+                at.score, at.many_lost = score.value, score.many_lost
                 snapshot = partial(self._snapshot, optimizer, decay)
                 self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
-            if not (score.many_lost or at.best_score < (1 - gain) * at.score_before):
+            if at.settling:
                 break
-            at.theta, at.score_before, at.rung = at.best_theta, at.best_score, at.rung + 1
-            optimizer = None  # a much lower decay leads far away, where the memory would mislead
-        return optimizer, decay
+            gained = self._gained(task, gain)
+            if not gained and not score.many_lost:  # what is better by chance only is not as smooth
+                at.best_score, at.best_theta, at.best_rung = at.score_before, at.theta_before, at.rung_before
+            at.score_before, at.theta_before, at.rung_before = at.best_score, at.best_theta, at.best_rung
+            at.theta = at.best_theta  # without the memory of L-BFGS, which would mislead: another decay leads far
+            if (gained or score.many_lost) and at.rung + 1 < len(task.ratios):
+                at.rung += 1
+            elif patience > PATIENCE:
+                at.settling, at.rung = True, at.best_rung
+            else:
+                break
+        at.settling = False
+
+    def _gained(self, task: Task, gain: float) -> bool:
+        """Tell whether this decay is better than the one before, by more than the standard error over the bursts.
+
+        Most of a score is sampling noise, which both have in common, so a part of the score says little.
+        """
+        at = self.state
+        if not np.isfinite(at.score_before):
+            return True
+        before, now = self._score(task, at.theta_before), self._score(task, at.best_theta)
+        if before.each is None or now.each is None:
+            return now.value < (1 - gain) * before.value
+        differences = before.each - now.each
+        return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
 
     def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
         """Put a stage of several shards on the workers, if there are any."""
