@@ -41,7 +41,7 @@ lint: $(STAMP)  ## check style, format and types
 	.venv/bin/mypy
 
 docs: $(STAMP)  ## write the generated parts of the documentation
-	.venv/bin/python benchmarks/make_docs.py
+	.venv/bin/python -m benchmarks.docs
 
 # What the site needs beyond the tests (Sphinx, and the simulators of the gallery) is installed once, beside it.
 .venv/.site: $(STAMP)
