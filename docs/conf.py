@@ -27,6 +27,7 @@ extensions = [
     "house_figure",
     "landing_figure",
     "mathml",
+    "number_cells",
 ]
 exclude_patterns = ["_*", "**/GALLERY_HEADER.rst", "sg_execution_times.rst"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -64,6 +65,7 @@ html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = ""
+html_context = {"default_mode": "auto"}  # without it the theme writes an error to the console of new visitors
 html_theme_options = {
     "github_url": "https://github.com/pyloca/pyloca",
     "show_toc_level": 2,

@@ -26,7 +26,7 @@ def commits() -> str:
         if path.stem not in OWN_COMMITS:
             found.setdefault(load(path.stem).get("commit") or "not recorded", []).append(path.stem)
     measured = "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items())
-    return f"Measured at these commits: {measured}."
+    return f"Where a table does not name its commits: {measured}."
 
 
 def results() -> str:
@@ -35,7 +35,7 @@ def results() -> str:
     facts = load("accuracy")
     page = f"""
 Made by `make docs` from the JSON that `python -m benchmarks all` writes ({facts["date"]}; {facts["machine"]}; torch
-{facts["torch"]}). Defaults everywhere: only `n_components` and `burst_std` are given. {commits()}
+{facts["torch"]}; commits are listed at the end). Defaults everywhere: only `n_components` and `burst_std` are given.
 
 ## The paper's experiments
 
@@ -98,5 +98,9 @@ every seed, and no fold.
 {rivals_table()}
 
 {rivals_speed_table()}
+
+## Which code was measured
+
+{commits()}
 """
     return re.sub(r"\n{3,}", "\n\n", page).strip()  # where a benchmark has not been run

@@ -17,20 +17,22 @@ def rows_table(name: str, heading: str, words: str, *, every_seed: bool = False)
     seeds = sorted({(row["seed_list"][0], row["seed_list"][-1]) for row in rows.values()})
     measured = sorted({row["commit"] for row in rows.values()})
     ranges = " or ".join(f"{first}-{last}" for first, last in seeds)
-    columns = ["data", "figure", "bar", "median", "worst seed", *["all seeds"] * every_seed, "holds", "findings"]
     lines = [
         f"## {heading}",
         "",
         f"`python -m benchmarks {name} --seeds {ranges}` (commits {', '.join(measured)}): {words}",
         "",
-        f"| {' | '.join(columns)} |",
-        "|---" * len(columns) + "|",
+        "| data | figure | bar | median | worst seed | holds | findings |",
+        "|---|---|---|---|---|---|---|",
     ]
     for data, row in rows.items():
-        cells = [data, row["what"], *(f"{row[key]:.2g}" for key in ("bar", "median", "worst"))]
-        if every_seed:
-            cells.append(" ".join(f"{value:.2g}" for value in row["seeds"]))
+        what = row["what"].replace("|", "\\|")  # of an absolute value, not of a cell
+        cells = [data, what, *(f"{row[key]:.2g}" for key in ("bar", "median", "worst"))]
         lines.append(f"| {' | '.join([*cells, 'yes' if row['holds'] else '**no**', row['findings']])} |")
+    if every_seed:
+        lines += ["", "<details><summary>Every seed</summary>", "", "| data | figure, seed by seed |", "|---|---|"]
+        lines += [f"| {data} | {' '.join(f'{value:.2g}' for value in row['seeds'])} |" for data, row in rows.items()]
+        lines += ["", "</details>"]
     return "\n".join(lines)
 
 
