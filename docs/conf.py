@@ -42,6 +42,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_xref_param_type = False
+maximum_signature_line_length = 100  # beyond this, one parameter per line
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

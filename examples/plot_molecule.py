@@ -62,7 +62,7 @@ print(model.diagnostics_)
 
 # %%
 # The finding is right: distances of bonded atoms vibrate and say nothing of φ and ψ. The embedding follows the
-# torsions about as well as Isomap and UMAP do. It is no isometry of (φ, ψ): thermal steps are not equally long
+# torsions about as well as Isomap and UMAP do. It is not an isometry of (φ, ψ): thermal steps are not equally long
 # everywhere.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")

@@ -181,7 +181,7 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
             f"bursts vary in k = {k} directions, but neighbouring bursts do not lie along all of them, as they do "
             "along tangents: some are measurement noise, and coordinates hold it. Use measurement_noise='estimate', or "
             "static bursts taken while nothing was perturbed, and fewer n_components. (If the places were chosen along "
-            "a curve and bursts are displaced across it, this is no fault.)",
+            "a curve and bursts are displaced across it, this is not a fault.)",
         )
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_used - k, 1)
     if not NOISY.passed(share):

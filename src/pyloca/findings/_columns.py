@@ -1,4 +1,4 @@
-"""A check for columns that are no measurement of the state: sensors that do not follow the others."""
+"""A check for columns that do not measure the state: sensors that do not follow the others."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     return Finding(
         "columns",
         f"{', '.join(names)}: from burst to burst this changes by itself, not as the bursts of the other sensors say "
-        f"({unexplained[features].min():.0%} of its steps between neighbours are unexplained). It is no measurement of "
+        f"({unexplained[features].min():.0%} of its steps between neighbours are unexplained). It does not measure "
         "the same state: a room temperature, a clock, or a sensor read at another time. "
         f"Leave it out: exclude={_exclude(features.tolist(), statistics)}, --exclude in the shell.",
     )
@@ -124,8 +124,8 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
         return None
     return Finding(
         "columns",
-        f"columns that are no measurement of the state stand among the sensors: {look.listed(features, data)}. Leave "
-        f"them out: exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
+        f"some columns do not measure the state: {look.listed(features, data)}. Leave them out: "
+        f"exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
         "which leaves out what is certain.",
     )
 

@@ -226,7 +226,7 @@ class _FastSolver:
         state.alignments = len(STARTS)
 
     def _aligned(self, options: dict[str, Any]) -> tuple[float, Alignment] | None:
-        """Align and tell which part of the bursts overlaps; None if that is no other start, or leaves pieces."""
+        """Align and tell which part of the bursts overlaps; None if that is not another start, or leaves pieces."""
         n, curved = len(self.trained), self.problem.n_components > self.trained.intrinsic_dim
         if (curved and "method" in options) or n <= MAX_BURSTS < options.get("max_bursts", 0):
             return None
