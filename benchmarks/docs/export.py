@@ -14,8 +14,8 @@ def export_tables() -> str:
     lines = [
         "`python -m benchmarks export`, worst of seeds "
         + f"{', '.join(map(str, next(iter(ran.values()))['seed_list']))}. Differences from PyTorch, of coordinates and "
-        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians are told apart: the worst "
-        "of NumPy, gcc and clang, beside the error that PyTorch's own Jacobian has against one in extended precision. "
+        "measurements; trust is the same in float64. The bar in float64 is 1e-12. Jacobians have columns of their own: "
+        "the worst of NumPy, gcc and clang, and the error of PyTorch's own Jacobian against one in extended precision. "
         "Where the encoder is nearly singular, as in a few places of `frame`, both are above the bar.",
         "",
         "| data | ONNX | NumPy | C, gcc | C, clang | Jacobians | PyTorch's own error "
