@@ -7,6 +7,7 @@ import re
 from benchmarks.docs._results import RESULTS, load
 from benchmarks.docs.accuracy import accuracy_table, limit_table, paper_solver_table, seeds_table, unseen_table
 from benchmarks.docs.failures import files_table
+from benchmarks.docs.gallery import gallery_table
 from benchmarks.docs.invariance import own_networks_table, units_table
 from benchmarks.docs.rivals import rivals_speed_table, rivals_table
 from benchmarks.docs.rows import dirty_table, matching_table, shapes_table, sizes_table
@@ -16,7 +17,14 @@ from benchmarks.docs.trust import trust_tables
 
 __all__ = ["results"]
 
-OWN_COMMITS = ("dirty", "faults_of_machines", "matching", "shapes", "sizes")  # each of their rows names its own
+OWN_COMMITS = (
+    "dirty",
+    "faults_of_machines",
+    "gallery",
+    "matching",
+    "shapes",
+    "sizes",
+)  # each of their rows names its own
 
 
 def commits() -> str:
@@ -98,6 +106,8 @@ every seed, and no fold.
 {rivals_table()}
 
 {rivals_speed_table()}
+
+{gallery_table()}
 
 ## Which code was measured
 
