@@ -78,6 +78,10 @@ class Inspection:
         Bursts that a fit would leave out, by id, each with the reason. All else is about the other bursts.
     provenance : str
         Where the bursts come from, and what was left out of them.
+
+    Examples
+    --------
+    See `inspect_bursts`.
     """
 
     n_bursts: int

@@ -55,6 +55,10 @@ class Prepared:
         Positions of the others, and why they are left out.
     spikes : SpikeRule or None
         The rule by which points were set aside, and are in new bursts; None if nobody may look for spikes.
+
+    Examples
+    --------
+    See `prepare`.
     """
 
     bursts: Bursts | None

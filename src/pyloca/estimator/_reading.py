@@ -62,6 +62,10 @@ class Reading:
     n_components : int
     strays : dict of int to str
         Positions of the bursts that a fit would leave out, and why. Their statistics may have no tangents.
+
+    Examples
+    --------
+    See `read_like`.
     """
 
     bursts: Bursts | None
