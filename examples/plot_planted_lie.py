@@ -47,7 +47,7 @@ for name, bursts in cases.items():
             model = LOCA(2, burst_std=0.01, random_state=0).fit(bursts)
         except PylocaError as error:
             said[name] = "refused"
-            print(f"{name}: refused. {error}")
+            print(f"{name}: refused, {str(error).split(':')[0]}")
             continue
     said[name] = ", ".join(found.name for found in model.diagnostics_.findings)
     embeddings[name] = model.embedding_
@@ -55,7 +55,8 @@ for name, bursts in cases.items():
 
 figure, axes = plt.subplots(2, 4, figsize=(10, 5.6), layout="constrained")
 for ax, name in zip(axes.flat, cases, strict=False):
-    ax.scatter(*embeddings.get(name, np.zeros((0, 2))).T, s=3)
+    if name in embeddings:
+        ax.scatter(*embeddings[name].T, s=3)
     ax.set_title(f"{name}:\n{said[name] or 'no fault found'}", fontsize=9)
 for ax in axes.flat:
     ax.set_axis_off()

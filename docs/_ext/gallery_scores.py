@@ -66,14 +66,15 @@ def scrape(block: Any, variables: dict[str, Any], config: dict[str, Any]) -> str
 
 
 def thumbnail() -> Image.Image:
-    """The first and the last panel of the current figure, without titles and ticks."""
+    """The first and the last panel with data of the current figure, without titles and ticks."""
     figure = plt.gcf()
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     picture = np.asarray(canvas.buffer_rgba())
     paper = Image.new("RGB", THUMBNAIL, "white")
     wide, high = THUMBNAIL[0] // 2, THUMBNAIL[1]
-    for side, axes in enumerate((figure.axes[0], figure.axes[-1])):
+    panels = [axes for axes in figure.axes if axes.has_data()]
+    for side, axes in enumerate((panels[0], panels[-1])):
         left, bottom, right, top = np.round(axes.get_window_extent().extents).astype(int)
         panel = Image.fromarray(picture[len(picture) - top : len(picture) - bottom, left:right]).convert("RGB")
         factor = min((wide - 10) / panel.width, (high - 10) / panel.height)

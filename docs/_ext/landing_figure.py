@@ -54,10 +54,10 @@ def draw(data: Dataset, Z: np.ndarray, ink: str) -> Figure:
 
     right.scatter(*calibrate(X, Z).apply(Z).T, **style)
     error = place_errors(X, Z).cep
-    titles = ("what goes in", "17 signal strengths"), ("what comes out", f"the floor plan, to {error:.1g} px (median)")
+    titles = ("what goes in", "17 signal strengths"), ("what comes out", f"a floor plan, median error {error:.1g} px")
     for x, (head, tail) in zip((0.2, 0.85), titles, strict=True):
         figure.text(x, 0.95, head, color=ink, fontsize=16, weight="bold", ha="center")
-        figure.text(x, 0.885, tail, color=ink, fontsize=12, ha="center")
+        figure.text(x, 0.885, tail, color=ink, fontsize=11.5, ha="center")
     arrow = {"arrowstyle": "-|>", "mutation_scale": 22, "lw": 2}
     figure.add_artist(ConnectionPatch((0.625, 0.43), (0.69, 0.43), "figure fraction", color=ink, **arrow))
     for axes in (left, right):
