@@ -112,7 +112,7 @@ def _value(value: object) -> str:
 def index() -> str:
     """The page that lists the modules."""
     lines = ["API reference", "=============", ""]
-    lines += ["Every public name. :doc:`pyloca` is where most people need to look.", ""]
+    lines += ["Every public name, with an example. :doc:`pyloca` is where most people need to look.", ""]
     for title, modules in (("For users", USED), ("Inside the method", INSIDE)):
         lines += [title, "-" * len(title), "", ".. list-table::", "   :widths: 30 70", ""]
         for module in modules:

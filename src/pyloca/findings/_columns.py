@@ -33,6 +33,15 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
         others, 1 for one unlike them. nan where too few steps can be judged, as when no other feature shows
         a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
         between neighbours does that, and one that changes by itself the opposite.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> unexplained_steps(statistics).shape
+    (2,)
     """
     return _steps(statistics)[0]
 
@@ -82,6 +91,15 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     Finding or None
         "columns", or None when nothing is wrong, or when so many sensors do not follow each other that none can be
         blamed.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> foreign_sensors(statistics) is None
+    True
     """
     unexplained, bending = _steps(statistics)
     features = np.flatnonzero(unexplained > UNEXPLAINED)
@@ -117,6 +135,15 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
     -------
     Finding or None
         "columns", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import Bursts, datasets
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts.to_array()
+    >>> label = np.broadcast_to(np.arange(200.0)[:, None, None], (200, 20, 1))
+    >>> foreign_columns(Bursts(np.concatenate([bursts, label], axis=2))).name
+    'columns'
     """
     look = look_at_columns(data)
     features = [j for j, kind in look.suspects.items() if kind != "constant"]

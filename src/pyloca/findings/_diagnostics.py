@@ -63,6 +63,11 @@ class Stray(NamedTuple):
         Its position in the data.
     reason : str
         Why, such as "has no spread: its points are identical, to rounding".
+
+    Examples
+    --------
+    >>> Stray(17, "lies apart: its nearest neighbour is 200 burst sizes away").burst
+    17
     """
 
     burst: int

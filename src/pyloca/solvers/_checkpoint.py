@@ -70,6 +70,14 @@ class CheckpointFile:
         Seconds between two writes.
     resume : bool
         Whether to read what is there; else it is replaced, with the first write.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = CheckpointFile(pathlib.Path(folder, "fit.checkpoint"), {"data": "a digest"})
+    ...     file.path.exists()  # not before the first state is written
+    False
     """
 
     def __init__(self, path: Path, facts: dict[str, Any], every: float = EVERY, *, resume: bool = True) -> None:
