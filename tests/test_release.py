@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import jinja2
 import yaml
 
 import pyloca
@@ -11,20 +12,15 @@ import pyloca
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-RECIPE = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+# What conda reads once it has filled in the template.
+RECIPE = yaml.safe_load(jinja2.Template((ROOT / "recipe" / "meta.yaml").read_text()).render(PYTHON="python"))
 CONDA_NAMES = {"torch": "pytorch"}
-
-
-def recipe(section):
-    """The entries of one list of the recipe, which is a template and not YAML before conda has filled it in."""
-    listed = re.search(rf"^ +{section}:\n((?: +- .*\n)+)", RECIPE, flags=re.MULTILINE)[1]
-    return [line.strip(" -") for line in listed.splitlines()]
 
 
 def test_the_version_is_the_same_everywhere():
     version = PROJECT["project"]["version"]
     assert pyloca.__version__ == version == CITATION["version"]
-    assert f'{{% set version = "{version}" %}}' in RECIPE
+    assert RECIPE["package"] == {"name": "pyloca", "version": version}
 
 
 def test_the_newest_release_has_one_date():
@@ -46,9 +42,9 @@ def test_the_recipe_asks_for_what_the_package_asks_for():
 
     project = PROJECT["project"]
     python = f"python {project['requires-python']}"
-    assert recipe("run") == [python, *map(spaced, project["dependencies"])]
-    assert recipe("host") == [python, "pip", *map(spaced, PROJECT["build-system"]["requires"])]
-    assert recipe("entry_points") == [f"{name} = {target}" for name, target in project["scripts"].items()]
+    assert RECIPE["requirements"]["run"] == [python, *map(spaced, project["dependencies"])]
+    assert RECIPE["requirements"]["host"] == [python, "pip", *map(spaced, PROJECT["build-system"]["requires"])]
+    assert RECIPE["build"]["entry_points"] == [f"{name} = {target}" for name, target in project["scripts"].items()]
 
 
 def test_no_link_of_the_readme_is_relative_on_a_package_index():
