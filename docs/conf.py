@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_\w+\.py$",
     "abort_on_example_error": True,
+    "capture_repr": (),  # what an example prints is enough
     "image_scrapers": ("gallery_scores.scrape",),
     "reset_modules": ("matplotlib", "gallery_scores.begin"),
     "download_all_examples": False,
@@ -76,4 +77,4 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": []}  # pages without pages below them
