@@ -21,7 +21,7 @@ from pyloca.bursts import from_image_patches
 from pyloca.metrics import calibrate, place_errors
 
 picture = load_sample_image("china.jpg").mean(axis=-1)[60:260, 200:400]
-scene = gaussian_filter(picture, 6)  # the lens: details must be wider than steps between positions
+scene = gaussian_filter(picture, 8)  # the lens; with 6 instead of 8, some sets of positions are not enough: `folded`
 X = np.random.default_rng(0).uniform(60, 140, size=(900, 2))
 bursts = from_image_patches(scene, X, window=24, jitter=0.3, n_points=12, random_state=0)
 model = LOCA(2, burst_std=0.3, random_state=0)
@@ -58,5 +58,5 @@ scores = {
     "isomap": isomap.cep,
     "umap": umap.cep,
     "verdict": model.diagnostics_.findings,
-    "right": not model.diagnostics_.findings and ours.cep < 2,
+    "right": (not model.diagnostics_.findings) == (ours.cep < 2),
 }

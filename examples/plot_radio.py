@@ -50,5 +50,5 @@ scores = {
     "isomap": isomap.cep,
     "umap": umap.cep,
     "verdict": model.diagnostics_.findings,
-    "right": not model.diagnostics_.findings and ours.cep < 10,
+    "right": (not model.diagnostics_.findings) == (ours.cep < 10),
 }

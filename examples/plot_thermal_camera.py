@@ -49,5 +49,5 @@ scores = {
     "ours": ours.cep,
     **errors,
     "verdict": model.diagnostics_.findings,
-    "right": not model.diagnostics_.findings and ours.cep < 0.05,
+    "right": (not model.diagnostics_.findings) == (ours.cep < 0.05),
 }
