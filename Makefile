@@ -41,7 +41,7 @@ lint: $(STAMP)  ## check style, format and types
 	.venv/bin/mypy
 
 docs: $(STAMP)  ## write the generated parts of the documentation
-	.venv/bin/python benchmarks/make_docs.py
+	.venv/bin/python -m benchmarks.docs
 
 # What the site needs beyond the tests (Sphinx, and the simulators of the gallery) is installed once, beside it.
 .venv/.site: $(STAMP)
@@ -50,9 +50,10 @@ docs: $(STAMP)  ## write the generated parts of the documentation
 	@touch $@
 
 # One thread: on a busy machine several wait for each other. Examples that have not changed are not run again.
-site: .venv/.site  ## build the site with its gallery into site/, and check every link
+site: .venv/.site  ## build the site with its gallery into site/, check every link, look at pages in Chromium
 	OMP_NUM_THREADS=1 MPLBACKEND=Agg .venv/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs site
 	.venv/bin/python tools/links.py site
+	.venv/bin/python tools/look.py site
 
 release: $(STAMP)  ## build sdist and wheel into dist/ and check what a package index would show
 	@$(PIP) install -qq -c constraints.txt -e '.[release]'

@@ -27,6 +27,7 @@ extensions = [
     "house_figure",
     "landing_figure",
     "mathml",
+    "number_cells",
 ]
 exclude_patterns = ["_*", "**/GALLERY_HEADER.rst", "sg_execution_times.rst"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -41,12 +42,14 @@ autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_xref_param_type = False
+maximum_signature_line_length = 100  # beyond this, one parameter per line
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_\w+\.py$",
     "abort_on_example_error": True,
+    "capture_repr": (),  # what an example prints is enough
     "image_scrapers": ("gallery_scores.scrape",),
     "reset_modules": ("matplotlib", "gallery_scores.begin"),
     "download_all_examples": False,
@@ -64,6 +67,7 @@ html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = ""
+html_context = {"default_mode": "auto"}  # without it the theme writes an error to the console of new visitors
 html_theme_options = {
     "github_url": "https://github.com/pyloca/pyloca",
     "show_toc_level": 2,
@@ -73,4 +77,4 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": []}  # pages without pages below them

@@ -3,9 +3,9 @@ A bent sheet, flattened from its photograph
 ===========================================
 
 **Physics.** A sheet of paper with a printed grid of round spots is bent and photographed. Each spot looks like an
-ellipse, which tells how the paper is turned there.
+ellipse, which tells how the paper is tilted there.
 
-**Hidden:** the position of each spot on the flat sheet. **Truth:** the grid. The size of a spot is not told, so the
+**Hidden:** the position of each spot on the flat sheet. **Truth:** the grid. The size of a spot is not known, so the
 result is right up to one factor.
 """
 
@@ -26,7 +26,7 @@ Z = model.fit_transform(bursts)
 print(model.diagnostics_)
 
 # %%
-# Which spot is which is known here only to judge the result.
+# To judge the result, find out which spot of the grid each burst is. The fit does not use this.
 
 means = np.stack([burst.mean(axis=0) for burst in bursts])
 nearest = np.square(means[:, None] - photo.Y).sum(axis=-1).argmin(axis=1)
@@ -41,7 +41,7 @@ for ax in axes:
     ax.set_axis_off()
 
 # %%
-# Median error in units of the sheet's side; everybody is scaled by the best factor.
+# Median error in units of the sheet's side; all three methods are scaled by the best factor.
 
 rivals = {"isomap": Isomap(n_components=2), "umap": UMAP(random_state=0, n_jobs=1)}
 errors = {name: place_errors(X, m.fit_transform(means), calibration="similar").cep for name, m in rivals.items()}
@@ -52,5 +52,5 @@ scores = {
     "shape": (len(bursts), int(np.median(bursts.counts)), 2),
     **errors,
     "verdict": model.diagnostics_.findings,
-    "right": not model.diagnostics_.findings and errors["ours"] < 0.02,
+    "right": (not model.diagnostics_.findings) == (errors["ours"] < 0.02),
 }

@@ -3,12 +3,12 @@ Colour vision: a plane in which differences look equal
 ======================================================
 
 **Physics.** In 1942 MacAdam measured how far a colour must move before an eye sees a difference, around 25 colours.
-In the CIE diagram these are ellipses of very different size and shape. An ellipse is a burst covariance: just
-noticeable differences are the perturbations, all equally large to the eye. So an encoder that makes them round makes
-a map of perceived colour.
+In the CIE diagram these are ellipses of very different sizes and shapes. An ellipse is the covariance of a burst: the
+perturbations are just noticeable differences, all equally large to the eye. So an encoder that makes the ellipses round
+is a map of perceived colour.
 
-**Hidden:** the plane of perception. **No truth:** the measure is held-out ellipses, each predicted from the other 24:
-how far from round is it? CIE u′v′ (1976) was made for the same purpose.
+**Hidden:** the plane of perception. **Measure:** the truth is not known, so each ellipse is held out in turn and
+predicted from the other 24: how far from round is it? CIE u′v′ (1976) was designed for the same purpose.
 """
 
 import matplotlib.pyplot as plt
@@ -25,6 +25,7 @@ C = J @ J.transpose(0, 2, 1)
 
 
 def fit(rows):
+    # counts: how exact the ellipses are taken to be; MacAdam gives no errors
     bursts = BurstStatistics.from_covariances(xy[rows], C[rows], 2, counts=50)
     return LOCA(2, burst_std=1, random_state=0).fit(bursts)
 
@@ -51,7 +52,7 @@ print(
 )
 
 # %%
-# All ellipses, ten times enlarged: in the CIE diagram, in u′v′, and in the plane of the encoder.
+# All ellipses, enlarged ten times: in the CIE diagram, in u′v′, and in the plane of the encoder.
 
 model = fit(np.arange(25))
 print(model.diagnostics_)
@@ -65,7 +66,7 @@ for ax, (title, (centres, shapes)) in zip(panels, maps.items(), strict=True):
     ax.set(title=title, aspect="equal")
 
 # %%
-# Isomap and UMAP cannot be asked: they see 25 points, not ellipses.
+# Isomap and UMAP cannot be compared here: they see 25 points, not ellipses.
 
 faults = model.diagnostics_.findings
 scores = {"measure": f"axis ratio, held out (u′v′: {cie:.2f})", "shape": (25, 50, 2), "ours": ours}

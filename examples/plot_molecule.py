@@ -2,9 +2,9 @@
 A molecule: two torsions from distances
 =======================================
 
-**Physics.** Alanine dipeptide in vacuum (OpenMM, AMBER14) turns about two bonds, φ and ψ: its states are a torus.
-From each of 800 states, set by a spring on both torsions, it is released 16 times with thermal velocities; 0.06 ps
-later the distances between its heavy atoms are averaged over 0.08 ps. All its bonds vibrate in them too.
+**Physics.** Alanine dipeptide in vacuum (OpenMM, AMBER14) can turn about two bonds, φ and ψ: its states form a torus.
+From each of 800 states, set by a spring on both torsions, it is released 16 times with thermal velocities. After
+0.06 ps, the distances between its heavy atoms are averaged over 0.08 ps. The vibrations of all bonds are in them too.
 
 **Hidden:** φ and ψ. **Measure:** R² of their sines and cosines, by the eight nearest neighbours in the embedding.
 """
@@ -61,9 +61,9 @@ Z = model.fit_transform(bursts)
 print(model.diagnostics_)
 
 # %%
-# The finding is right: distances of bonded atoms vibrate and say nothing of φ and ψ. The embedding follows the
-# torsions about as well as Isomap and UMAP do. It is no isometry of (φ, ψ): thermal steps are not equally long
-# everywhere.
+# The finding is right: distances between bonded atoms vibrate and say nothing about φ and ψ. The embedding follows the
+# torsions about as well as Isomap and UMAP do; which of them is best depends on the seed. It is not an isometry of
+# (φ, ψ), because thermal steps are not equally long everywhere.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, angle, name in zip(axes, angles.T, "φψ", strict=True):

@@ -2,8 +2,8 @@
 A planted lie: what the tool says of shuffled, folded and noisy data
 ====================================================================
 
-**Physics.** None: this is about honesty. The same 400 bursts are given as they are, and spoilt in six ways that
-happen in laboratories. An embedding comes out every time; the question is whether you are told.
+**Physics.** None: this is about honesty. Bursts are fitted as they are, and spoilt in six ways that happen in
+laboratories. An embedding comes out nearly every time; the question is whether you are warned.
 """
 
 import warnings
@@ -30,15 +30,15 @@ cases = {
     "as measured": clean,
     "bursts shuffled": clean[order] - middle[order] + middle,
     "a tenth turned and grown": grown,
-    "noise, not told": six + 0.01 * random.standard_normal(six.shape),
+    "undeclared noise": six + 0.01 * random.standard_normal(six.shape),
     "sheet crosses itself": eight,
     "sphere pressed flat": sphere,
     "nothing ever moved": six.mean(axis=1, keepdims=True) + 0.01 * random.standard_normal(six.shape),
 }
 
 # %%
-# Each is fitted with the same call. A `PylocaError` is a refusal before any training; a finding is a warning beside
-# the result.
+# Each is fitted with the same call. A `PylocaError` is a refusal before any training; a finding is a warning that
+# comes with the result.
 
 said, embeddings = {}, {}
 for name, bursts in cases.items():
@@ -47,20 +47,22 @@ for name, bursts in cases.items():
             model = LOCA(2, burst_std=0.01, random_state=0).fit(bursts)
         except PylocaError as error:
             said[name] = "refused"
-            print(f"{name}: refused. {error}")
+            print(f"{name}: refused, {str(error).split(':')[0]}")
             continue
     said[name] = ", ".join(found.name for found in model.diagnostics_.findings)
     embeddings[name] = model.embedding_
     print(f"{name}: {said[name] or 'no fault found'}")
 
-figure, axes = plt.subplots(1, len(embeddings), figsize=(11, 2.8), layout="constrained")
-for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
-    ax.scatter(*Z.T, s=3)
-    ax.set_title(f"{name}:\n{said[name] or 'no fault found'}", fontsize=7)
+figure, axes = plt.subplots(2, 4, figsize=(10, 5.6), layout="constrained")
+for ax, name in zip(axes.flat, cases, strict=False):
+    if name in embeddings:
+        ax.scatter(*embeddings[name].T, s=3)
+    ax.set_title(f"{name}:\n{said[name] or 'no fault found'}", fontsize=9)
+for ax in axes.flat:
     ax.set_axis_off()
 
 # %%
-# Isomap and UMAP return a picture for all seven and say nothing about any. The error is that of the clean case.
+# Isomap and UMAP return a picture for all seven cases without a word of warning. The error is that of the clean case.
 
 isomap = place_errors(data.X, Isomap(n_components=2).fit_transform(data.Y), calibration="similar").cep
 umap = place_errors(data.X, UMAP(random_state=0, n_jobs=1).fit_transform(data.Y), calibration="similar").cep

@@ -3,9 +3,9 @@ Joint angles of a robot arm, from pixels
 ========================================
 
 **Physics.** An arm with two hinges (MuJoCo's kinematics) in front of a camera with 32 × 32 pixels. In each of 600
-poses the motors dither by 0.02 rad, 12 frames long. MuJoCo's own renderer needs a graphics library on the machine, so
-we draw its capsules ourselves, anti-aliased: edges are soft, as a lens makes them, or no pixel would tell a small
-step.
+poses the motors dither by 0.02 rad while 12 frames are taken. MuJoCo's own renderer needs a graphics library on the
+machine, so we draw its capsules ourselves, anti-aliased: with soft edges, as a lens makes them, pixels respond to
+small steps.
 
 **Hidden:** two joint angles. **Truth:** the angles, in radians.
 """
@@ -58,6 +58,7 @@ print(model.diagnostics_)
 found = calibrate(X, Z).apply(Z)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 axes[0].imshow(camera(X[:1]).reshape(32, 32), cmap="gray")
+axes[0].set(title="a frame", xticks=[], yticks=[])
 for ax, points, title in ((axes[1], X, "angles (hidden)"), (axes[2], found, "LOCA, from pixels")):
     ax.scatter(*points.T, c=X[:, 1], s=6)
     ax.set(title=title, xlabel="shoulder / rad", ylabel="elbow / rad", aspect="equal")

@@ -3,8 +3,8 @@ A loudspeaker's place, from four microphones
 ============================================
 
 **Physics.** A room of 6 × 4 × 3 m with reflecting walls (image sources by pyroomacoustics). A loudspeaker clicks at
-400 places, 12 times at each, shaken by 2 cm; four microphones record 60 ms. Below 150 Hz a sound wave is longer than
-2 m, so neighbouring places sound alike; that is what makes the map smooth.
+400 places, 12 times at each, displaced by 2 cm or so every time; four microphones record 60 ms. Below 150 Hz a sound
+wave is longer than 2 m, so neighbouring places sound alike, and the map is smooth.
 
 **Hidden:** the place of the loudspeaker. **Truth:** metres on the floor.
 """
@@ -52,7 +52,7 @@ Z = model.fit_transform(below(150, sound))
 print(model.diagnostics_)
 
 # %%
-# The same with sound up to 600 Hz: the record now changes within the distance of two places, and the fit says so.
+# The same with sound up to 600 Hz: records of neighbouring places are now unlike each other, and the fit says so.
 
 with warnings.catch_warnings(action="ignore"):  # a TrustWarning, which is printed here instead
     print(

@@ -2,12 +2,12 @@
 Slow variables of a stiff simulator
 ===================================
 
-**Physics.** Two slow variables wander in a square well with diffusion 0.5; a third follows them, x₃ ≈ x₁x₂, a hundred
-times faster, with thermal noise of its own. A simulator is restarted 60 times from each of 600 states for a short
+**Physics.** Two slow variables wander in a square well with diffusion 0.5. A third follows them, x₃ ≈ x₁x₂, within
+2e-4 time units, and has thermal noise of its own. From each of 600 states a simulator is restarted 60 times for a short
 time. Four nonlinear sensors mix all variables.
 
-**Hidden:** the slow variables. **Truth:** x₁ and x₂. What the fast variable adds does not grow with time, so runs of
-two lengths (``lags``) tell it from diffusion.
+**Hidden:** the slow variables. **Truth:** x₁ and x₂. The spread of the fast variable does not grow with time, so runs
+of two lengths (``lags``) tell it from diffusion.
 """
 
 import matplotlib.pyplot as plt
@@ -51,13 +51,15 @@ print(bursts.provenance)
 print(model.diagnostics_)
 
 # %%
-# The slow variables and the fast one over the recovered plane: x₁ and x₂ are its coordinates, x₃ is a function on it.
+# Two of the sensors, and the recovered plane: x₁ and x₂ are its coordinates, and x₃ is a function of them.
 
 found = calibrate(X, Z).apply(Z)
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
-for ax, colour, title in zip(axes, (X[:, 0], X[:, 1], starts[:, 2]), ("x₁", "x₂", "x₃, fast"), strict=True):
+figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
+axes[0].scatter(*observe(starts)[:, :2].T, c=X[:, 0], s=6)
+axes[0].set(title="two of four sensors, colour x₁")
+for ax, colour, name in zip(axes[1:], starts.T, ("x₁", "x₂", "x₃, fast"), strict=True):
     ax.scatter(*found.T, c=colour, s=6)
-    ax.set(title=title, aspect="equal")
+    ax.set(title=f"LOCA, colour {name}", aspect="equal")
 
 # %%
 # Against the truth, in units of the square's side. Isomap and UMAP see the means of the bursts.

@@ -3,10 +3,10 @@ Thermal camera over a laser-heated surface
 ==========================================
 
 **Physics.** The opening figure of the LOCA paper: a laser heats one small round spot after another on a curved
-surface, and a thermal camera above takes one frame per flash. In the picture a spot is an ellipse, longest where the
-surface faces the camera.
+surface, and a thermal camera above takes one frame per flash. In the picture a spot is an ellipse, the flatter the
+more the surface is tilted.
 
-**Hidden:** the surface in space, of which the camera sees only the projection. **Truth:** the dome.
+**Hidden:** the surface in space, of which the camera sees only a projection. **Truth:** the dome.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ Z = model.fit_transform(bursts)
 print(model.diagnostics_)
 
 # %%
-# One frame, all spots as the camera sees them, and the surface that comes back.
+# One frame, all spots as the camera sees them, and the recovered surface.
 
 surface = calibrate(data.X, Z).apply(Z)
 figure = plt.figure(figsize=(10, 3.6), layout="constrained")
@@ -37,7 +37,7 @@ space.scatter(*surface.T, c=data.X[:, 2], s=6)
 space.set_aspect("equal")
 
 # %%
-# Error in units of the dome's radius. Isomap and UMAP see a flat disc of points and cannot know that it is a dome.
+# Median error in units of the dome's radius. Isomap and UMAP see a flat disc of points, and nothing of the dome.
 
 ours = place_errors(data.X, Z)
 rivals = {"isomap": Isomap(n_components=3), "umap": UMAP(n_components=3, random_state=0, n_jobs=1)}
@@ -49,5 +49,5 @@ scores = {
     "ours": ours.cep,
     **errors,
     "verdict": model.diagnostics_.findings,
-    "right": not model.diagnostics_.findings and ours.cep < 0.05,
+    "right": (not model.diagnostics_.findings) == (ours.cep < 0.05),
 }

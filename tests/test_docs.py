@@ -1,8 +1,10 @@
 """What the pages say is what the code does."""
 
 import re
+import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,8 @@ def test_the_example_of_the_readme_works_as_printed(tmp_path, monkeypatch, capsy
 
 
 def test_generated_tables_are_fresh():
-    command = [sys.executable, str(ROOT / "benchmarks" / "make_docs.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.docs", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -44,14 +46,38 @@ def test_links_of_the_pages_resolve():
 def test_the_examples_of_the_large_page_work(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "large.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
+    for block in blocks[:2]:
         threads = block.replace("Client(", "Client(processes=False, ")  # a process would import the tests
         exec(compile(threads, "large.md", "exec"), {"__name__": "__main__"})
     printed = re.findall(r"print\(.*?\)+ +# (.*)", "".join(blocks))
     assert len(printed) == 2
     assert [line.strip() for line in capsys.readouterr().out.splitlines()] == printed
+    run_on_a_stand_in_for_slurm(blocks[2], monkeypatch)
+    assert (tmp_path / "model.safetensors").is_file()
+
+
+def run_on_a_stand_in_for_slurm(block, monkeypatch):
+    """Run the block for a cluster with one worker in this process; nothing here submits jobs."""
+    from distributed import LocalCluster
+
+    class SLURMCluster(LocalCluster):
+        def __init__(self, *, cores, processes, memory, walltime):
+            super().__init__(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None)
+
+        def scale(self, jobs):
+            super().scale(1)
+
+    module = types.ModuleType("dask_jobqueue")
+    module.SLURMCluster = SLURMCluster
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", module)
+    assert block.count("/shared/") == 1
+    names = {"__name__": "__main__"}
+    try:
+        exec(compile(block.replace("/shared/", ""), "large.md", "exec"), names)
+    finally:
+        names["cluster"].close()
 
 
 @pytest.mark.slow
@@ -159,6 +185,71 @@ def test_the_short_examples_of_other_pages_work(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "page", "exec"), names)
     assert (tmp_path / "fit.checkpoint").is_file() and (tmp_path / "wifi.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_example_of_the_baselines_page_works(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks_of("baselines.md")
+    small = block.replace("n_bursts=800, n_points=100", "n_bursts=60, n_points=20")
+    assert small != block
+    exec(compile(small, "baselines.md", "exec"), {})
+    assert (tmp_path / "compare.png").is_file() and "LOCA" in capsys.readouterr().out
+
+
+# Where the Python blocks of each page are run: in this file, in test_site.py (PAGES), or in test_export_docs.py.
+RUN_HERE = {"README.md", "baselines.md", "bursts.md", "durable.md", "large.md", "matching.md", "report.md", "trust.md"}
+RUN_ELSEWHERE = {"export.md", "index.md", "start.md", "choosing.md"}
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def fences(text):
+    """Language and content of every code block of a page."""
+    return re.findall(r"^```([^\n`]*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_python_block_is_run_by_a_test():
+    with_code = set()
+    for page in PAGES:
+        for language, block in fences(page.read_text(encoding="utf-8")):
+            if language == "python":
+                with_code.add(page.name if page.parent.name != "data" else "data/")
+            elif not language:
+                assert not re.search(r"^(from \w|import \w|print\(|\w+ = )", block, flags=re.MULTILINE), (page, block)
+    assert with_code == RUN_HERE | RUN_ELSEWHERE | {"data/"}
+
+
+def commands_of_the_pages():
+    """Every line of a block that calls pyloca, as (page, words)."""
+    for page in PAGES:
+        for language, block in fences(page.read_text(encoding="utf-8")):
+            for line in block.splitlines() if not language else ():
+                for part in line.removeprefix("$ ").split(" | "):
+                    if part.startswith("pyloca "):
+                        yield page.name, shlex.split(part, comments=True)[1:]
+
+
+def test_the_shell_of_every_page_names_commands_and_options_that_exist():
+    seen = set()
+    for page, (name, *words) in commands_of_the_pages():
+        command = cli.get_command(None, name)
+        assert command is not None, f"{page}: pyloca {name}"
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        wrong = [word for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in options]
+        assert not wrong, f"{page}: pyloca {name} {wrong}"
+        seen.add(name)
+    assert seen >= {
+        "demo",
+        "inspect",
+        "fit",
+        "transform",
+        "report",
+        "reproduce",
+        "statistics",
+        "match",
+        "fuse",
+        "recalibrate",
+    }
 
 
 def test_every_finding_is_explained_on_the_trust_page():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import house
 import links
+import look
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -88,3 +89,33 @@ def test_broken_links_and_remote_files_are_found(tmp_path):
         "a.html: no.png is not there",
     ]
     assert links.faults(tmp_path / "empty") == [f"{tmp_path / 'empty'} has no pages"]
+
+
+@pytest.mark.slow
+def test_pages_are_looked_at_in_a_browser(tmp_path):
+    chromium = look.open_browser(str(tmp_path / "profile"))
+    if chromium is None:
+        pytest.skip("no chromium and chromedriver: THE LOOK AT THE SITE WAS NOT TESTED")
+    head = '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+    pages = {
+        "good.html": "<article><p>short</p></article>",
+        "loud.html": "<script>console.error('broken')</script>",
+        "asks.html": '<img src="https://nowhere.invalid/a.png">',
+        "cut.html": '<article style="overflow: hidden"><p style="width: 900px">too wide for a phone</p></article>',
+        "wide.html": '<div style="width: 900px">too wide for a phone</div>',
+        "search.html": '<div id="search-results"></div>',
+    }
+    for name, text in pages.items():
+        (tmp_path / name).write_text(f"<!doctype html>{head}{text}", encoding="utf-8")
+    try:
+        found = {name: look.faults(chromium, tmp_path, [name]) for name in pages}
+        assert not look.finds(chromium, tmp_path, "word", seconds=1)
+    finally:
+        chromium.quit()
+    assert found.pop("good.html") == found.pop("search.html") == []
+    assert len(found["loud.html"]) == 4 and all("broken" in text for text in found["loud.html"])
+    assert any("asks for https://nowhere.invalid/a.png" in text for text in found["asks.html"])
+    assert found["cut.html"] == [
+        f"cut.html, {scheme}, phone: beyond the edge: 'too wide for a phone'" for scheme in ("light", "dark")
+    ]
+    assert found["wide.html"] == [f"wide.html, {scheme}, phone: scrolls sideways" for scheme in ("light", "dark")]

@@ -91,7 +91,7 @@ def unseal(content: bytes, kind: str, versions: tuple[int, ...], path: str) -> t
     Raises
     ------
     ModelFileError
-        If it is no such file, has another version, or was altered or damaged.
+        If it is not such a file, has another version, or was altered or damaged.
     """
     what = kind.replace("-", " ")
     try:

@@ -78,6 +78,10 @@ class Inspection:
         Bursts that a fit would leave out, by id, each with the reason. All else is about the other bursts.
     provenance : str
         Where the bursts come from, and what was left out of them.
+
+    Examples
+    --------
+    See `inspect_bursts`.
     """
 
     n_bursts: int
@@ -353,7 +357,7 @@ def _columns(ready: Prepared) -> list[str]:
     doubtful = [j for j, kind in look.suspects.items() if j not in unused and kind in ("between", "clock")]
     remarks = []
     if unused:
-        remarks.append(f"left out, because they are no measurement of the state: {look.listed(unused, bursts)}.")
+        remarks.append(f"left out, because they do not measure the state: {look.listed(unused, bursts)}.")
     if doubtful:
         remarks.append(
             f"columns that may be no measurement of the state: {look.listed(doubtful, bursts)}. Leave them out if so "

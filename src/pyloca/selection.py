@@ -64,6 +64,10 @@ class BurstStdEstimate:
         scale. False: σ is the size of a burst in the measurements, and coordinates are right up to one factor.
     samples : (n,) array
         The estimates from single bursts (or single distances).
+
+    Examples
+    --------
+    See `estimate_burst_std`.
     """
 
     burst_std: float
@@ -118,6 +122,10 @@ class IntrinsicDimEstimate:
     spectrum, growth : (r,) array
         Median eigenvalues of the bursts, and how each direction grows with the radius: 1 for tangents and noise,
         above 1 for curvature (`pyloca.geometry.BurstSpectra`).
+
+    Examples
+    --------
+    See `estimate_intrinsic_dim`.
     """
 
     intrinsic_dim: int
@@ -177,6 +185,10 @@ class ComponentSelection:
         relieves the strain.
     models : dict of LOCA
         The fits, by d.
+
+    Examples
+    --------
+    See `select_n_components`.
     """
 
     n_components: int

@@ -34,6 +34,12 @@ class Threshold:
         The side of `value` on which the fault lies.
     note : str
         Further conditions, where clean data may be on the side of the fault.
+
+    Examples
+    --------
+    >>> from pyloca.thresholds import TABLE
+    >>> [row.value for row in TABLE if row.name == "ROUND_TRIP"]
+    [0.2]
     """
 
     name: str
@@ -75,6 +81,12 @@ class Definition:
     name : str
     value : float
     meaning : str
+
+    Examples
+    --------
+    >>> from pyloca.thresholds import TABLE
+    >>> [row.value for row in TABLE if row.name == "MIN_BURSTS"]
+    [10]
     """
 
     name: str
@@ -164,7 +176,7 @@ COMPARED = _define("COMPARED", 4, "directions of a burst that are compared with 
 # Tangents of maps with condition 30 to 1000, partly hidden by curvature: 0.3 or more; curvature beside some noise: 0.1.
 INDEPENDENT_PART = _define("INDEPENDENT_PART", 0.2, "part of a tangent that the curvature of others does not explain")
 # Curvature has less than 0.1, or some 0.3 beside noise; tangents of one-sided and heavy-tailed bursts 0.98.
-NOT_CURVATURE = _define("NOT_CURVATURE", 0.8, "the same part, from which a direction is no curvature, however it grows")
+NOT_CURVATURE = _define("NOT_CURVATURE", 0.8, "the same, above which a direction is not curvature, however it grows")
 # Tangents have 1.4 and more, noise 0.02.
 NEIGHBORS_ALONG = _define("NEIGHBORS_ALONG", 0.5, "square of steps to neighbours along a tangent, over the first one's")
 STAYS = _define("STAYS", 0.1, "the same, below which a direction is noise")

@@ -1,4 +1,4 @@
-"""Columns that are no measurement of the state: which are seen, which are not, and what a fit does with them."""
+"""Columns that do not measure the state: which are seen, which are not, and what a fit does with them."""
 
 import warnings
 

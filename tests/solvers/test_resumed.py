@@ -172,7 +172,7 @@ def test_after_damage_the_one_before_goes_on(damage, stopped):
     def check(_):  # until a new one is written, the good one must stay
         assert whole_files(path) >= 1
 
-    with pytest.warns(UserWarning, match=r"c: .*The fit goes on from the one before it, '.*c\.previous'\."):
+    with pytest.warns(UserWarning, match=r"c: .*The fit continues from the one before it, '.*c\.previous'\."):
         model = LOCA(**OPTIONS, callbacks=[check]).fit(bursts, checkpoint=path, checkpoint_every=0)
     assert_same_bits(model, whole)
     assert path.with_name("c.previous").read_bytes() != before

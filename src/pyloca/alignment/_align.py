@@ -40,6 +40,10 @@ class Alignment:
         Relative root mean square mismatch of the edges: near 0 if d dimensions can hold the surface.
     strains : (n,) array
         The same for the edges at each burst.
+
+    Examples
+    --------
+    See `align`.
     """
 
     rows: NDArray[np.int64]

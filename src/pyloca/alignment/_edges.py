@@ -28,6 +28,10 @@ class Edges:
         The step from head to tail in latent units, in the burst frame of the head (of the tail).
     weights : (E,) array
         Larger for shorter edges; 1 on average.
+
+    Examples
+    --------
+    See `see_edges`.
     """
 
     n_nodes: int

@@ -65,6 +65,12 @@ class Score:
         Of the fit; memory is the peak growth of the process.
     error : str
         Why the method failed; empty if it did not.
+
+    Examples
+    --------
+    >>> score = Score("DiffusionMaps", stress=0.02)
+    >>> score.method, score.stress, score.error
+    ('DiffusionMaps', 0.02, '')
     """
 
     method: str
@@ -101,6 +107,10 @@ class Comparison:
         By name of the methods that did not fail.
     X : (N, d) array, optional
         The truth, if it was given.
+
+    Examples
+    --------
+    See `compare`.
     """
 
     scores: tuple[Score, ...]

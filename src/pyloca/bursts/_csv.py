@@ -38,6 +38,13 @@ class Table:
         Columns without a single number, which were left out because no `columns` were asked for.
     left_out : tuple of str
         All columns that were not read: these, and those that were excluded or not asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = Table(["pressure"], np.array([[101.3], [99.8]]), labels=["r7", "r2"])
+    >>> table.names, table.values.shape
+    (['pressure'], (2, 1))
     """
 
     names: list[str]

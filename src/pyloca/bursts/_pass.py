@@ -25,7 +25,18 @@ AHEAD = 2  # parts per worker that are under way, so that none waits and memory 
 
 
 class Keep(Protocol):
-    """Where results of parts are kept, so that a pass that was interrupted goes on where it was."""
+    """Where results of parts are kept, so that a pass that was interrupted goes on where it was.
+
+    Examples
+    --------
+    >>> class InMemory:
+    ...     def __init__(self): self.done = {}
+    ...     def get(self, part): return self.done.get(part)
+    ...     def put(self, part, result): self.done[part] = result
+    >>> keep: Keep = InMemory()
+    >>> keep.get(0) is None
+    True
+    """
 
     def get(self, part: int) -> Result | None:
         """Return the result of a part that was done before.

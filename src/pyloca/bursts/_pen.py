@@ -51,7 +51,7 @@ def drawn_in(spots: list[Array], dilation: float | str | None) -> tuple[list[Arr
     """Draw the pixels of spots in by what the pen added; return them, their effective counts, and a note on it.
 
     A uniform ellipse has semi-axes 2√λ, and the pen makes each longer by `dilation`. This is exact for a disc; at 2 : 1
-    the outline moved outwards is no ellipse any more, and both semi-axes remain 0.7 % too long.
+    the outline moved outwards is no longer an ellipse, and both semi-axes remain 0.7 % too long.
     """
     centres, moments = covariances(spots)
     counts = np.array([len(spot) for spot in spots], dtype=np.float64)
@@ -151,7 +151,7 @@ def seen_pen(centres: Array, moments: Array) -> Pen:
 
 
 def _lattice(centres: Array, moments: Array, n_neighbors: int) -> tuple[NDArray[np.int64], Array, str]:
-    """Return the spots inside a grid, their Σ v vᵀ (n, 2, 2), and "" or why these are no such grid."""
+    """Return the spots inside a grid, their Σ v vᵀ (n, 2, 2), and "" or why they are not one."""
     from sklearn.neighbors import NearestNeighbors  # takes a while to import
 
     near = NearestNeighbors(n_neighbors=min(NEAREST, len(centres)) - 1).fit(centres).kneighbors(return_distance=False)

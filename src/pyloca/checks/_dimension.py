@@ -28,6 +28,11 @@ class Suggestion:
     intrinsic_dim : int
     strains : (float, float)
         Relative mismatch of the aligned edges in k and in k + 1 dimensions.
+
+    Examples
+    --------
+    >>> Suggestion(n_components=3, intrinsic_dim=2, strains=(0.4, 0.1)).n_components  # one more relieves the strain
+    3
     """
 
     n_components: int
@@ -63,6 +68,13 @@ def suggest_components(statistics: BurstStatistics, burst_std: float | None = No
     Returns
     -------
     Suggestion
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> suggest_components(BurstStatistics.from_bursts(datasets.sphere(300, random_state=0).bursts, 2)).n_components
+    3
     """
     statistics = statistics[sample_rows(len(statistics), SAMPLE)]
     k = statistics.intrinsic_dim
@@ -97,6 +109,15 @@ def enough_components(
         Mean losses.
     errors : (n,) array
         Standard errors of their differences from the smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> losses = 0.1 + 0.01 * random.standard_normal((2, 50)) + [[5.0], [0.0]]  # two candidates, fifty held-out bursts
+    >>> enough, means, errors = enough_components(losses, np.full(50, 30), 2)
+    >>> enough
+    array([False,  True])
     """
     floors = max(tails, 1.0) * k * (k + 1) / (2 * (counts - 1))
     capped = np.minimum(losses, np.where(np.isfinite(counts), LOSS_CAP * floors, np.inf))

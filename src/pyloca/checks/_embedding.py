@@ -40,6 +40,15 @@ def lost_bursts(white: Whitening) -> NDArray[np.bool_]:
     Returns
     -------
     (N,) array of bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca.checks import Whitening
+    >>> nothing = np.zeros((2, 2))
+    >>> white = Whitening(np.array([0.1, 9.0]), np.array([0.1, 0.1]), np.ones((2, 2)), np.array([0.5, 0.0]), nothing)
+    >>> lost_bursts(white)
+    array([False,  True])
     """
     return white.losses > np.maximum(LOST_FLOORS * white.floors, LOST_LOSS)
 
@@ -54,6 +63,14 @@ def torn(white: Whitening) -> bool:
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca.checks import Whitening
+    >>> losses = np.r_[np.full(80, 0.1), np.full(20, 9.0)]
+    >>> torn(Whitening(losses, np.full(100, 0.1), np.ones((100, 2)), np.ones(100), np.zeros((100, 2))))
+    True
     """
     lost = lost_bursts(white)
     return bool(TORN.passed(lost.mean()) and lost.mean() < MOST and lost.sum() >= FEWEST)
@@ -75,6 +92,14 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> data = datasets.mushroom(100, 20, random_state=0)
+    >>> overlapping(data.X, BurstStatistics.from_bursts(data.bursts, 2), 0.01) < 0.05
+    True
     """
     if len(embedding) > FOLD_AGAINST:
         rows = sample_rows(len(embedding), FOLD_AGAINST)
@@ -103,6 +128,18 @@ def embedding_fault(white: Whitening, statistics: BurstStatistics, burst_std: fl
     -------
     {"collapsed", "folded", "torn", ""}
         "" when nothing is wrong.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pyloca import datasets
+    >>> from pyloca.checks import whitening
+    >>> from pyloca.geometry import BurstStatistics
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(100, 20, random_state=0).bursts, 2)
+    >>> flat = torch.nn.Linear(2, 2, dtype=torch.float64)
+    >>> _ = torch.nn.init.constant_(flat.weight, 1.0)
+    >>> embedding_fault(whitening(flat, statistics, 0.01), statistics, 0.01)
+    'collapsed'
     """
     if COLLAPSED.passed(np.median(white.stretches[:, -1])):
         return "collapsed"

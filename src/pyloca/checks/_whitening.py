@@ -42,6 +42,10 @@ class Whitening:
         The means after the encoder.
     tails : float
         As in `BurstStatistics`.
+
+    Examples
+    --------
+    See `whitening`.
     """
 
     losses: Array
@@ -169,6 +173,12 @@ def sampled_stretch(count: float, k: int) -> tuple[float, float]:
     -------
     (float, float)
         Their 5 % and 95 % quantiles.
+
+    Examples
+    --------
+    >>> low, high = sampled_stretch(20, 2)
+    >>> low < 1 < high
+    True
     """
     if not np.isfinite(count):
         return 1.0, 1.0
@@ -196,6 +206,16 @@ def whitening(encoder: nn.Module, statistics: BurstStatistics, burst_std: float)
     Returns
     -------
     Whitening
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> data = datasets.mushroom(100, 20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, feature_scale=None, hidden_layers=(10,), random_state=0).fit(data.bursts)
+    >>> white = whitening(model.encoder_, BurstStatistics.from_bursts(data.bursts, 2), 0.01)
+    >>> white.losses.shape
+    (100,)
     """
     embedding, pushed = push(encoder, statistics, burst_std)
     return Whitening.from_pushed(embedding, pushed, statistics)
@@ -216,6 +236,16 @@ def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> t
     embedding : (N, d) array
     pushed : Tensor (N, k, d)
         Tangents in units of σ.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(30, 20, random_state=0).bursts, 2)
+    >>> embedded, tangents = push(torch.nn.Linear(2, 2), statistics, 0.01)
+    >>> embedded.shape, tangents.shape
+    ((30, 2), torch.Size([30, 2, 2]))
     """
     dtype = next(encoder.parameters()).dtype
     values, tangents = [], []

@@ -109,9 +109,9 @@ def bursts(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Make bursts from recordings, a photograph of spots, frames of a camera, or a table.
+    """Make bursts from recordings, pictures or tables.
 
-    DATA is one of these; it is told by its options, columns and suffix.
+    DATA is one of these; options, columns and the suffix tell which.
 
     \b
     recordings   .csv, .parquet or .npy (T, D), one row per sample; several files are several recordings
@@ -120,7 +120,7 @@ def bursts(
     table        .csv or .parquet with a column that names the burst of a row: --burst-id
     points       any of these without bursts: --neighbors (assumes that they are equally dense everywhere)
 
-    What was made, and why, is said on stderr; the file remembers it, with names, units, ids, σ and noise.
+    What was made, and why, is reported on stderr and stored in the file, with names, units, ids, σ and noise.
 
     \b
     Examples:

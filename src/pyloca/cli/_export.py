@@ -31,7 +31,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Write the certificate to stdout as JSON.")
 @debug_option
 def export(model: Path, to: str | None, output: Path, dtype: str, data: str | None, as_json: bool) -> None:
-    """Write a model for other places, and how far it is from PyTorch.
+    """Convert a model to ONNX, NumPy or C, and compare.
 
     MODEL is a file that fit wrote. Three kinds of export:
 

@@ -135,8 +135,8 @@ def fit(
     .parquet) with one row per measurement and a column that names its burst; - reads CSV from standard input. Columns
     of text and columns that never change are left out. Bursts keep the order in which they first appear. The model
     remembers the columns, so transform and report need no such options. --distances sets the scale where σ is not
-    known. Noise of the instrument, points set aside as spikes and bursts left out as strays are named. Options override
-    --config, which has the same names with underscores. Workers of Dask pay from 100,000 bursts on.
+    known. Noise of the instrument, points set aside as spikes and bursts left out as strays are listed. Options
+    override --config, which has the same names with underscores. Dask workers pay off from 100,000 bursts on.
 
     The model is written even when a check says that it should not be believed; the exit code is then 4. A fit that was
     interrupted (Ctrl-C, SIGTERM, even SIGKILL) leaves a checkpoint, and the one before it under the name .previous: the

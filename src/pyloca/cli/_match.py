@@ -151,7 +151,9 @@ def fuse(
     names: tuple[str, ...] | None,
     as_json: bool,
 ) -> None:
-    """Put instruments that each have seen a part into one coordinate system, that of the first.
+    """Combine instruments that have each seen a part.
+
+    All get the coordinates of the first.
 
     MODELS are model files. Instruments that no anchors connect with the first are named, and the exit code is 4.
     Models do not contain their bursts; with --bursts the common coordinates are more exact.
@@ -205,7 +207,7 @@ def recalibrate(
     columns: Columns,
     as_json: bool,
 ) -> None:
-    """Fit an instrument again that has changed, and keep its coordinates.
+    """Refit a changed instrument in its old coordinates.
 
     MODEL is the old model, DATA new bursts, as for fit. The new model has the coordinates of the old one, by the shape
     of what was seen, or by readings of the same states before and after. It is said whether the instrument has drifted

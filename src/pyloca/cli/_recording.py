@@ -76,7 +76,7 @@ def _refuse_gaps(path: str, table: Table) -> None:
 
 
 def _refuse_clocks(tables: Sequence[Table]) -> None:
-    """Refuse a column that grows by the same amount from row to row: it is no sensor."""
+    """Refuse a column that grows by the same amount from row to row: it is not a sensor."""
     steps = np.concatenate([np.diff(table.values, axis=0) for table in tables])
     if not len(steps):
         return

@@ -41,7 +41,7 @@ def statistics(
     scheduler: str | None,
     as_json: bool,
 ) -> None:
-    """Compute what fits need of a file of bursts: mean and tangents of each, in one pass.
+    """Compute means and tangents once, for many fits.
 
     DATA may be larger than memory (.zarr, .npy). Finished parts are kept in OUTPUT.partial: the same command goes on
     where it was killed. The folder OUTPUT appears when it is complete, with a checksum of every chunk; `pyloca fit`

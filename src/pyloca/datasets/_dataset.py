@@ -25,6 +25,13 @@ class TestSet:
         Latents.
     Y : (n, D) array
         Their measurements.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unseen = TestSet(X=np.zeros((5, 2)), Y=np.ones((5, 3)))
+    >>> len(unseen.X) == len(unseen.Y)
+    True
     """
 
     __test__ = False  # pytest would take it for a test class because of its name

@@ -39,6 +39,10 @@ class Photograph:
         Rows of X and Y that are the corners.
     burst_std : float
         σ of a spot on the sheet: half its radius.
+
+    Examples
+    --------
+    See `bent_sheet`.
     """
 
     image: Array = field(repr=False)

@@ -43,6 +43,10 @@ class Agreement:
         The same by each half, moved rigidly onto `embedding`; the two halves of a split follow each other.
     standard_errors : (N,) array
         Of the embedded burst means, per coordinate.
+
+    Examples
+    --------
+    See `agreement`.
     """
 
     embedding: Array

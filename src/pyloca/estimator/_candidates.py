@@ -34,6 +34,10 @@ class ComponentFits:
         The part of the loss that sampling alone explains.
     models : dict of int to LOCA
         The fits, by d.
+
+    Examples
+    --------
+    See `compare_components`.
     """
 
     n_components: int

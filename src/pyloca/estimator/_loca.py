@@ -83,7 +83,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Divisor of each feature, applied before anything else. The exact solution does not depend on it; how well it is
         found does. "auto" takes the spread of each feature when features are of different kinds (different units, a
         table of named sensors, or spreads that differ more than those of one kind do), and otherwise leaves them alone,
-        as is right for the pixels of an image; and it leaves out columns that are no measurement of the state (a time
+        as is right for the pixels of an image; and it leaves out columns that do not measure the state (a time
         stamp, a label, noise alone), as `diagnostics_` says. None leaves them alone. Constant columns are always left
         out.
     measurement_noise : float, array or "estimate", optional

@@ -55,6 +55,10 @@ class Prepared:
         Positions of the others, and why they are left out.
     spikes : SpikeRule or None
         The rule by which points were set aside, and are in new bursts; None if nobody may look for spikes.
+
+    Examples
+    --------
+    See `prepare`.
     """
 
     bursts: Bursts | None
@@ -209,7 +213,7 @@ def left_out(ready: Prepared) -> tuple[tuple[str, ...], Array | float]:
     look, features = look_at_columns(data), np.flatnonzero(np.isinf(scale))
     usual = np.where(look.constant, look.means[0], look.means.mean(axis=0))
     note = (
-        f"left out, because they are no measurement of the state: {look.listed(features.tolist(), data)}. "
+        f"left out, because they do not measure the state: {look.listed(features.tolist(), data)}. "
         "The model takes these columns, but they have no influence."
     )
     return (note,), np.where(np.isinf(scale), usual, 0.0)

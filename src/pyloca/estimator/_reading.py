@@ -62,6 +62,10 @@ class Reading:
     n_components : int
     strays : dict of int to str
         Positions of the bursts that a fit would leave out, and why. Their statistics may have no tangents.
+
+    Examples
+    --------
+    See `read_like`.
     """
 
     bursts: Bursts | None
@@ -130,7 +134,7 @@ def holds_bursts(X: Any) -> bool:
 def choose_scale(asked: str | ArrayLike | None, data: Bursts | BurstStatistics) -> NDArray[np.float64] | None:
     """Choose the divisor of each feature, (D,); None leaves the features alone, infinity leaves one out.
 
-    A constant is always left out, any other column that is no measurement by "auto" only.
+    A constant is always left out, any other column that does not measure the state by "auto" only.
     """
     if isinstance(asked, str):
         return feature_scale(data)

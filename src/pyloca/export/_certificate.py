@@ -55,6 +55,10 @@ class Certificate:
     differences : dict of str to tuple of float
         For encode, decode, jacobian and trust: at points of the training, and at random points around them. In parts of
         the largest absolute value of the same coordinate or sensor; those of trust as they are.
+
+    Examples
+    --------
+    See `export`.
     """
 
     target: str

@@ -36,6 +36,15 @@ def spike_words(statistics: BurstStatistics) -> str:
     str
         For example ``"412 of 22,500 points (1.8 %) as spikes, in 310 bursts; most in burst 'run 7': 6 of 50"``; empty
         when none were.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> spike_words(statistics)
+    ''
     """
     aside = statistics.set_aside
     if not aside.any():
@@ -61,6 +70,12 @@ def size_error(counts: NDArray[np.float64]) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(size_error(np.full(100, 9.0)), 2)
+    0.25
     """
     points = float(np.median(counts))
     return float(1 / np.sqrt(2 * (points - 1))) if np.isfinite(points) else 0.0
@@ -79,6 +94,15 @@ def as_large_as_the_data(statistics: BurstStatistics, bursts: Bursts) -> Finding
     -------
     Finding or None
         "large_bursts", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> as_large_as_the_data(statistics, bursts) is None
+    True
     """
     inside = _inside(statistics, bursts)
     share = inside / (inside + float(statistics.means.var(axis=0).sum()))
@@ -104,6 +128,15 @@ def hidden_tangent(statistics: BurstStatistics, bursts: Bursts) -> Finding | Non
     -------
     Finding or None
         "large_bursts", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> hidden_tangent(statistics, bursts) is None
+    True
     """
     if bursts.perturbed_dim is not None or statistics.noise is not None:
         return None
@@ -128,6 +161,11 @@ def hidden_tangent_words(k: int, tried: str = "") -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> "Pass intrinsic_dim=2" in hidden_tangent_words(1)
+    True
     """
     advice = (
         f"A fit with k = {k + 1}, in which bends are taken out of the bursts, was tried and is no better ({tried}): "
@@ -170,6 +208,15 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
     -------
     Finding or None
         "noise" or "more_tangents", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> noise(statistics, bursts) is None
+    True
     """
     if bursts is not None and bursts.perturbed_dim is not None:
         return None  # a regression averages noise, and its error is in the counts
@@ -181,7 +228,7 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
             f"bursts vary in k = {k} directions, but neighbouring bursts do not lie along all of them, as they do "
             "along tangents: some are measurement noise, and coordinates hold it. Use measurement_noise='estimate', or "
             "static bursts taken while nothing was perturbed, and fewer n_components. (If the places were chosen along "
-            "a curve and bursts are displaced across it, this is no fault.)",
+            "a curve and bursts are displaced across it, this is not a fault.)",
         )
     share = float(np.median(statistics.residuals / statistics.spectra[:, -1])) / max(statistics.n_used - k, 1)
     if not NOISY.passed(share):

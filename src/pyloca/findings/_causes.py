@@ -68,6 +68,10 @@ class Fit:
         Raw bursts, if they were given.
     back : RoundTrip or None
         What the decoder leaves of the burst means, if there is one.
+
+    Examples
+    --------
+    See `find_causes`.
     """
 
     statistics: BurstStatistics
@@ -104,6 +108,19 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     -------
     tuple of Finding
         The first that is found; empty when there is none.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> import torch
+    >>> from pyloca.checks import whitening
+    >>> encoder = torch.nn.Linear(2, 2).double()  # not trained
+    >>> found = find_causes(Fit(statistics, 0.01, encoder, whitening(encoder, statistics, 0.01), bursts))
+    >>> len(found) > 0
+    True
     """
     sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
     first = _first_cause(fit, sampling)

@@ -78,6 +78,16 @@ def clipped(statistics: BurstStatistics, symptom: Finding) -> Finding | None:
     -------
     Finding or None
         "clipped"; or the same finding with a word on clipping, where so many bursts are clipped that it cannot be told.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.findings import Finding
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> clipped(statistics, Finding("outliers", "some bursts are wrong", bursts=(3, 7))) is None  # no sensor is
+    True
     """
     marked = _marked(statistics)
     words = clipped_words(statistics)

@@ -1,4 +1,4 @@
-"""A check for columns that are no measurement of the state: sensors that do not follow the others."""
+"""A check for columns that do not measure the state: sensors that do not follow the others."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
         others, 1 for one unlike them. nan where too few steps can be judged, as when no other feature shows
         a direction; and where bursts predict more than the means change, since a sensor that bends back and forth
         between neighbours does that, and one that changes by itself the opposite.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> unexplained_steps(statistics).shape
+    (2,)
     """
     return _steps(statistics)[0]
 
@@ -82,6 +91,15 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     Finding or None
         "columns", or None when nothing is wrong, or when so many sensors do not follow each other that none can be
         blamed.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> foreign_sensors(statistics) is None
+    True
     """
     unexplained, bending = _steps(statistics)
     features = np.flatnonzero(unexplained > UNEXPLAINED)
@@ -99,7 +117,7 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     return Finding(
         "columns",
         f"{', '.join(names)}: from burst to burst this changes by itself, not as the bursts of the other sensors say "
-        f"({unexplained[features].min():.0%} of its steps between neighbours are unexplained). It is no measurement of "
+        f"({unexplained[features].min():.0%} of its steps between neighbours are unexplained). It does not measure "
         "the same state: a room temperature, a clock, or a sensor read at another time. "
         f"Leave it out: exclude={_exclude(features.tolist(), statistics)}, --exclude in the shell.",
     )
@@ -117,6 +135,15 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
     -------
     Finding or None
         "columns", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca import Bursts, datasets
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts.to_array()
+    >>> label = np.broadcast_to(np.arange(200.0)[:, None, None], (200, 20, 1))
+    >>> foreign_columns(Bursts(np.concatenate([bursts, label], axis=2))).name
+    'columns'
     """
     look = look_at_columns(data)
     features = [j for j, kind in look.suspects.items() if kind != "constant"]
@@ -124,8 +151,8 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
         return None
     return Finding(
         "columns",
-        f"columns that are no measurement of the state stand among the sensors: {look.listed(features, data)}. Leave "
-        f"them out: exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
+        f"some columns do not measure the state: {look.listed(features, data)}. Leave them out: "
+        f"exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
         "which leaves out what is certain.",
     )
 

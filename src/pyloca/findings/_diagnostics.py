@@ -42,6 +42,11 @@ class Finding:
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
         Positions in the data of the bursts that show it most, if only some do.
+
+    Examples
+    --------
+    >>> Finding("scale", "all bursts are 1.2 times too large; σ is probably 0.012, not 0.01.").name
+    'scale'
     """
 
     name: str
@@ -58,6 +63,11 @@ class Stray(NamedTuple):
         Its position in the data.
     reason : str
         Why, such as "has no spread: its points are identical, to rounding".
+
+    Examples
+    --------
+    >>> Stray(17, "lies apart: its nearest neighbour is 200 burst sizes away").burst
+    17
     """
 
     burst: int

@@ -45,6 +45,13 @@ def no_displacement(bursts: Bursts, noise: Noise | None = None) -> Finding | Non
     Finding or None
         "no_displacement"; None when nothing is wrong, or when it cannot be told: there are few sensors, or neighbours
         fill all D directions, as they do if D = k.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> no_displacement(bursts) is None
+    True
     """
     if bursts.n_features < NOISE_DIRECTIONS or len(bursts) < FEW or bursts.counts.min() < 4:
         return None

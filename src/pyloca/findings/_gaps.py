@@ -26,6 +26,10 @@ class Gap:
     radius : float
     spacing : float
         Median distance of a burst to its nearest neighbour (d = 1: to the next one).
+
+    Examples
+    --------
+    See `largest_gap`.
     """
 
     centre: tuple[float, ...]
@@ -52,6 +56,14 @@ def largest_gap(embedding: Array) -> Gap | None:
     Returns
     -------
     Gap or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> square = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> ring = square[np.linalg.norm(square - 0.5, axis=1) > 0.3]
+    >>> largest_gap(square) is None, round(largest_gap(ring).radius, 1)
+    (True, 0.3)
     """
     points = embedding[sample_rows(len(embedding), GAP_BURSTS)]
     d = points.shape[1]

@@ -58,6 +58,17 @@ def judge(
     Returns
     -------
     Diagnostics
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> import torch
+    >>> diagnostics = judge(torch.nn.Linear(2, 2).double(), statistics, 0.01, bursts=bursts)  # not trained
+    >>> len(diagnostics.findings) > 0
+    True
     """
     white = whitening(encoder, statistics, burst_std)
     rows = np.arange(len(statistics)) if held_out is None else held_out

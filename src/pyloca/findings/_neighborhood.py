@@ -65,6 +65,15 @@ class Neighborhood:
         Of the sample.
     graph : BurstGraph
         Of the sample.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> Neighborhood(statistics).unrelated() is None  # neighbours are alike
+    True
     """
 
     def __init__(self, statistics: BurstStatistics, white: Whitening | None = None, *, folded: bool = False) -> None:

@@ -31,6 +31,15 @@ def noise_words(statistics: BurstStatistics, origin: str, scale: NDArray[np.floa
     str
         For example ``"estimated: p1 0.12 Pa, T 0.03 K (standard deviations), no noise in 4 others; 31% of a typical
         burst's variance along the noisiest of its k = 2 tangents"``; empty when no noise was taken into account.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> statistics = BurstStatistics.from_bursts(bursts, 2)
+    >>> noise_words(statistics, "given")  # none was
+    ''
     """
     noise = statistics.instrument
     if noise is None:

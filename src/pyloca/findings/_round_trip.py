@@ -225,6 +225,14 @@ def round_trip_errors(decoder: nn.Module, means: Array, embedding: Array, size: 
     Returns
     -------
     (N,) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> decoder = nn.Linear(2, 2).double()
+    >>> round_trip_errors(decoder, np.zeros((5, 2)), np.zeros((5, 2))).shape
+    (5,)
     """
     return RoundTrip.of(decoder, means, embedding, size).errors
 
@@ -239,5 +247,11 @@ def data_size(means: Array) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data_size(np.array([[0.0, 0.0], [2.0, 0.0]]))
+    1.0
     """
     return float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0

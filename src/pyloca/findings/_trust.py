@@ -34,6 +34,12 @@ class TrustScale:
         Median round-trip error and median distance to the nearest training burst, of held-out points.
     scores : (n,) array
         Their strangeness, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TrustScale(round_trip=0.01, gap=0.1, scores=np.array([0.5, 1.0, 2.0])).gap
+    0.1
     """
 
     round_trip: float

@@ -26,6 +26,13 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
     -------
     Finding or None
         "units", or None when nothing is wrong.
+
+    Examples
+    --------
+    >>> from pyloca import datasets
+    >>> bursts = datasets.mushroom(200, 20, random_state=0).bursts
+    >>> uneven_units(bursts, 2) is None
+    True
     """
     sample = bursts[sample_rows(len(bursts), RECHECKED)]
     means, variances = (np.empty((len(sample), sample.n_features)) for _ in range(2))

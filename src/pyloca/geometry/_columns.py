@@ -1,4 +1,4 @@
-"""Columns that are no measurement of the state: constants, labels, clocks, and what varies inside bursts only."""
+"""Columns that do not measure the state: constants, labels, clocks, and what varies inside bursts only."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ColumnLook:
 
     @cached_property
     def suspects(self) -> dict[int, str]:
-        """Features that are no measurement, or may be none, by position: "constant", "between", "clock", "inside"."""
+        """Features that do not measure the state, or may not, by position: "constant", "between", "clock", "inside"."""
         if not self.finite:
             return {}
         ticking = ~self.still & (self.unlike_ticks <= TICKS) & (self.inside > self.rounding)

@@ -38,6 +38,10 @@ class Reduction:
         Part of the variance of the means that lies off V.
     left_tangents : float
         What lies off V of a tangent, as a part of the shortest tangent of its burst, median over the bursts.
+
+    Examples
+    --------
+    See `find_reduction`.
     """
 
     centre: Array

@@ -70,6 +70,10 @@ class Regression(NamedTuple):
         Whether a quadratic term was used.
     tilts : (b,) array
         Square of the angle by which the error of the Jacobian tilts a tangent; 0 without residuals.
+
+    Examples
+    --------
+    See `regress`.
     """
 
     means: Array

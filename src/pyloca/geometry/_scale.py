@@ -23,7 +23,7 @@ def feature_scale(data: Bursts | BurstStatistics) -> Array | None:
     kinds: when their units differ, when a table names a few of them, or when their spreads differ by more than those
     of one kind do. Otherwise all features keep their relative size, as the pixels of an image should.
 
-    A column that is no measurement is left out (`ColumnLook.left_out`): its divisor is infinite. A faint pixel, in
+    A column that is not a measurement is left out (`ColumnLook.left_out`): its divisor is infinite. A faint pixel, in
     which bursts differ only by sampling, is made small.
 
     Parameters

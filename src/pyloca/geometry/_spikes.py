@@ -323,7 +323,7 @@ def _steps(bursts: Bursts) -> Array:
     some = np.concatenate([points[sample_rows(len(points), VALUES)] for points in all_points])
     values = np.sort(some[sample_rows(len(some), VALUES)], axis=0)
     between = np.diff(values, axis=0)
-    rounded = (between == 0).mean(axis=0) > 0.5
+    rounded = 2 * np.count_nonzero(between == 0, axis=0) > len(between)
     steps = np.zeros(values.shape[1])
     for feature in np.flatnonzero(rounded):
         positive = between[between[:, feature] > 0, feature]

@@ -71,6 +71,10 @@ class Recalibration:
         Of the new coordinates about the old ones, per coordinate, without drift.
     start : str
         What the new encoder was trained from: "old weights", or "random weights" where those are of no use.
+
+    Examples
+    --------
+    See `recalibrate`.
     """
 
     model: LOCA

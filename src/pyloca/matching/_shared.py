@@ -45,6 +45,10 @@ class Shared:
         both see, with the same σ.
     centre_a, centre_b : arrays
         Means of the anchors.
+
+    Examples
+    --------
+    See `shared`.
     """
 
     a: LOCA

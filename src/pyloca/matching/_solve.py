@@ -45,6 +45,14 @@ class Candidate:
         Probability of the residuals of the anchors under this map; nan without anchors.
     possible : bool
         Whether this may be the right one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyloca.metrics import RigidMap
+    >>> mirror = Candidate(RigidMap(np.diag([-1.0, 1.0]), np.zeros(2)), overlap=0.97, p_value=0.4)
+    >>> mirror.possible, mirror.rigid.apply([[1.0, 2.0]])
+    (True, array([[-1.,  2.]]))
     """
 
     rigid: RigidMap

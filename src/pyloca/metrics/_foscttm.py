@@ -17,7 +17,8 @@ def foscttm(A: ArrayLike, B: ArrayLike) -> float:
     """Fraction of samples closer than the true match, mean over all samples of both sets.
 
     For each row of A, the part of the other rows of B that lie closer to it than its own row of B; the same with A and
-    B exchanged; and the mean of both. Rows that are equally far count half: a collapsed embedding is no match.
+    B exchanged; and the mean of both. Rows that are equally far count half, so that a collapsed embedding
+    scores 0.5.
 
     Parameters
     ----------

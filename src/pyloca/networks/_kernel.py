@@ -36,6 +36,10 @@ class PushforwardKernel(Protocol):
         All trained parameters, flat.
     penalty : Tensor (p,) or None
         Factor on the weight decay of each parameter; None: 1.
+
+    Examples
+    --------
+    See `make_kernel`.
     """
 
     theta: Tensor
@@ -106,6 +110,14 @@ class MLPKernel:
     ----------
     penalty : Tensor (p,) or None
         Factor on the weight decay of each parameter; None: 1.
+
+    Examples
+    --------
+    >>> from pyloca.networks import MLP
+    >>> network = MLP(3, (5,), 2)
+    >>> kernel = MLPKernel(network)
+    >>> len(kernel.theta) == sum(weight.numel() for weight in network.parameters())
+    True
     """
 
     def __init__(self, module: MLP) -> None:
@@ -368,6 +380,13 @@ def initialize(module: MLP, generator: torch.Generator) -> None:
     module : MLP
         Changed in place.
     generator : torch.Generator
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pyloca.networks import MLP
+    >>> network = MLP(3, (5,), 2)
+    >>> initialize(network, torch.Generator().manual_seed(0))
     """
     with torch.no_grad():
         for i, layer in enumerate(module.linear_layers()):

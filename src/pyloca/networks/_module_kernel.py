@@ -32,6 +32,13 @@ def make_kernel(module: nn.Module) -> PushforwardKernel:
     Returns
     -------
     PushforwardKernel
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pyloca.networks import MLP
+    >>> type(make_kernel(MLP(3, (5,), 2))).__name__, type(make_kernel(torch.nn.Linear(3, 2))).__name__
+    ('MLPKernel', 'ModuleKernel')
     """
     return MLPKernel(module) if isinstance(module, MLP) and _by_hand(module) else ModuleKernel(module)
 
@@ -55,6 +62,12 @@ def weights_without_blocks(module: nn.Module, points: Tensor) -> str:
     -------
     str
         Their kinds and their share of all weights; "" when there are none.
+
+    Examples
+    --------
+    >>> import torch
+    >>> weights_without_blocks(torch.nn.Linear(3, 2), torch.zeros(4, 3))
+    ''
     """
     if _by_hand(module):
         return ""
@@ -89,6 +102,10 @@ class ModuleKernel:
     ------
     ValueError
         If the module has no parameters to train.
+
+    Examples
+    --------
+    See `make_kernel`.
     """
 
     def __init__(self, module: nn.Module) -> None:

@@ -71,6 +71,13 @@ def pushforward(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Te
     -------
     values : Tensor (n, d)
     pushed : Tensor (n, k, d)
+
+    Examples
+    --------
+    >>> import torch
+    >>> values, pushed = pushforward(torch.nn.Linear(3, 2), torch.zeros(4, 3), torch.ones(4, 1, 3))
+    >>> values.shape, pushed.shape
+    (torch.Size([4, 2]), torch.Size([4, 1, 2]))
     """
     with torch.enable_grad(), exact_norms(module):
         rows = points.detach().clone().requires_grad_()
@@ -123,6 +130,13 @@ def pushed_rows(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Te
     -------
     values : Tensor (n, d)
     pushed : Tensor (n, k, d)
+
+    Examples
+    --------
+    >>> import torch
+    >>> values, pushed = pushed_rows(torch.nn.Linear(3, 2), torch.zeros(4, 3), torch.ones(4, 1, 3))
+    >>> values.shape, pushed.shape
+    (torch.Size([4, 2]), torch.Size([4, 1, 2]))
     """
     after_fork()
     with torch.enable_grad():

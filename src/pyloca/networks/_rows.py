@@ -31,6 +31,13 @@ def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> ND
     Returns
     -------
     (…, n_out) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> apply_rows(nn.Linear(3, 2).double(), np.ones((4, 3)), 2).shape
+    (4, 2)
     """
     after_fork()
     flat = points.reshape(-1, points.shape[-1])
@@ -60,6 +67,13 @@ def jacobian_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) ->
     Returns
     -------
     (…, n_out, a) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> jacobian_rows(nn.Linear(3, 2).double(), np.ones((4, 3)), 2).shape
+    (4, 2, 3)
     """
     after_fork()
     flat = points.reshape(-1, points.shape[-1])

@@ -17,6 +17,13 @@ class WithSkip(nn.Module):
     network : torch.nn.Module
         (n, n_in) → (n, n_out).
     n_in, n_out : int
+
+    Examples
+    --------
+    >>> import torch
+    >>> inner = torch.nn.Linear(3, 2)
+    >>> bool((WithSkip(inner, 3, 2)(torch.ones(1, 3)) == inner(torch.ones(1, 3))).all())
+    True
     """
 
     def __init__(self, network: nn.Module, n_in: int, n_out: int) -> None:

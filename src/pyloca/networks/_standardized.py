@@ -20,6 +20,13 @@ class Standardized(nn.Module):
     network : torch.nn.Module
     in_shift, in_scale, out_shift, out_scale : float or array
         One number, or one per feature.
+
+    Examples
+    --------
+    >>> import torch
+    >>> celsius = Standardized(torch.nn.Identity(), in_shift=32.0, in_scale=1.8, out_shift=0.0, out_scale=1.0)
+    >>> celsius(torch.tensor([[212.0]])).item()
+    100.0
     """
 
     in_shift: Tensor
@@ -128,6 +135,15 @@ def in_units(
     -------
     torch.nn.Module
         `network` itself if both are None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> network = torch.nn.Linear(1, 2)  # takes metres
+    >>> of_centimetres = in_units(network, in_scale=np.array([100.0]))
+    >>> bool(torch.allclose(of_centimetres(torch.tensor([[250.0]])), network(torch.tensor([[2.5]]))))
+    True
     """
     if in_scale is None and out_scale is None:
         return network
@@ -153,6 +169,16 @@ def widened_encoder(encoder: Standardized, centre: NDArray[np.float64], basis: N
     Returns
     -------
     Standardized
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from pyloca.networks import MLP
+    >>> narrow = Standardized(MLP(2, (5,), 2).double(), np.zeros(2), 1.0, np.zeros(2), 1.0)
+    >>> wide = widened_encoder(narrow, np.zeros(100), np.eye(100)[:, :2])
+    >>> wide(torch.zeros(4, 100, dtype=torch.float64)).shape
+    torch.Size([4, 2])
     """
     inside = encoder.network
     assert isinstance(inside, MLP)
@@ -188,6 +214,16 @@ def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: N
     Returns
     -------
     Standardized
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from pyloca.networks import MLP
+    >>> narrow = Standardized(MLP(2, (5,), 2).double(), np.zeros(2), 1.0, np.zeros(2), 1.0)
+    >>> wide = widened_decoder(narrow, np.zeros(100), np.eye(100)[:, :2])
+    >>> wide(torch.zeros(4, 2, dtype=torch.float64)).shape
+    torch.Size([4, 100])
     """
     inside = decoder.network
     assert isinstance(inside, MLP)

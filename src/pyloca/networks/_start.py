@@ -35,6 +35,13 @@ def start_like_ours(module: nn.Module, points: Tensor, generator: torch.Generato
     -------
     bool
         Whether any weights were drawn.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Sequential(torch.nn.Linear(3, 50), torch.nn.Tanh(), torch.nn.Linear(50, 2))
+    >>> start_like_ours(network, torch.randn(20, 3), torch.Generator().manual_seed(0))
+    True
     """
     if not is_untouched(module):
         return False

@@ -38,6 +38,12 @@ class Example:
         None if the paper shows a figure only.
     parameters : mapping
         Of `LOCA`, in addition to those that every example has.
+
+    Examples
+    --------
+    >>> from pyloca.paper.demo import EXAMPLES
+    >>> [example.name for example in EXAMPLES]
+    ['wifi', 'mushroom']
     """
 
     name: str
@@ -100,6 +106,10 @@ class Result:
     trust_warnings : tuple of str
     picture : str
         Path of the figure.
+
+    Examples
+    --------
+    See `run_example`.
     """
 
     name: str

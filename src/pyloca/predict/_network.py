@@ -54,6 +54,14 @@ class Network(NamedTuple):
     activation : str
     in_shift, in_scale, out_shift, out_scale : array
         One number, or one per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layer = (np.array([[1.0, 2.0]]), np.array([0.5]))
+    >>> network = Network([], [layer], None, "tanh", np.zeros(2), np.ones(2), np.zeros(1), np.ones(1))
+    >>> len(network.bent), network.flat[0][0].shape
+    (0, (1, 2))
     """
 
     bent: list[tuple[Array, Array]]

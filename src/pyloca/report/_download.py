@@ -28,6 +28,13 @@ class Download:
         Suggested name of the file.
     columns : mapping of str to (n,) array
         Columns by name: floats, written with all their digits, or text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> button = Download("Coordinates", "z.csv", {"burst_id": ["r7", "r2"], "z0": np.array([0.1, 0.2])})
+    >>> button.filename
+    'z.csv'
     """
 
     title: str

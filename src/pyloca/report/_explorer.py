@@ -43,6 +43,11 @@ class Explorer:
     caption : str
     reason : str
         Why the model cannot be explored; "" when it can.
+
+    Examples
+    --------
+    >>> Explorer("The model", reason="a page cannot run networks of your own").data is None
+    True
     """
 
     title: str

@@ -46,6 +46,11 @@ class Table:
     header : tuple of str
     rows : tuple of tuple of str
     caption : str
+
+    Examples
+    --------
+    >>> Table(("sensor", "unit"), (("pressure", "kPa"), ("temperature", "K"))).rows[0]
+    ('pressure', 'kPa')
     """
 
     header: tuple[str, ...]
@@ -68,6 +73,16 @@ class Figure:
     alt : str
         What it shows, for readers who cannot see it.
     caption : str
+
+    Examples
+    --------
+    >>> import io
+    >>> import matplotlib.pyplot as plt
+    >>> drawing, file = plt.figure(), io.BytesIO()
+    >>> drawing.savefig(file, format="png")
+    >>> Figure(file.getvalue(), alt="an empty sheet").alt
+    'an empty sheet'
+    >>> plt.close(drawing)
     """
 
     png: bytes
@@ -103,6 +118,11 @@ class Section:
     figures : tuple of Figure
     explorers : tuple of Explorer
     downloads : tuple of Download
+
+    Examples
+    --------
+    >>> Section("Method", ("Fitted to 300 runs.",), tables=(Table(("N", "M"), (("300", "20"),)),)).title
+    'Method'
     """
 
     title: str
@@ -128,6 +148,10 @@ class Page:
         Shown in a box above everything else.
     citation : str
         What to cite; by default the paper of the method.
+
+    Examples
+    --------
+    See `render`.
     """
 
     title: str

@@ -70,6 +70,14 @@ class CheckpointFile:
         Seconds between two writes.
     resume : bool
         Whether to read what is there; else it is replaced, with the first write.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = CheckpointFile(pathlib.Path(folder, "fit.checkpoint"), {"data": "a digest"})
+    ...     file.path.exists()  # not before the first state is written
+    False
     """
 
     def __init__(self, path: Path, facts: dict[str, Any], every: float = EVERY, *, resume: bool = True) -> None:
@@ -114,7 +122,7 @@ class CheckpointFile:
         except _DamagedError as error:
             raise ModelFileError(f"{reason} Neither can the one before it: {error} Delete both.") from None
         self._sound = False
-        warnings.warn(f"{reason} The fit goes on from the one before it, '{self.previous}'.", stacklevel=2)
+        warnings.warn(f"{reason} The fit continues from the one before it, '{self.previous}'.", stacklevel=2)
         return history
 
     def _read(self, path: Path, state: State) -> list[Record]:
@@ -179,8 +187,8 @@ class CheckpointFile:
         reason = os.strerror(error.errno) if error.errno else str(error)
         kept = " The earlier one is as it was." if os.path.lexists(self.path) else ""
         warnings.warn(
-            f"the checkpoint '{self.path}' cannot be written ({reason}).{kept} The fit goes on, and "
-            "writes it as soon as that is possible; if it is interrupted before, what it has done since is lost.",
+            f"the checkpoint '{self.path}' cannot be written ({reason}).{kept} The fit continues and "
+            "writes it as soon as possible; if it is interrupted before that, what it has done since is lost.",
             stacklevel=2,
         )
 

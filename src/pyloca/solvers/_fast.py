@@ -105,6 +105,23 @@ def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
     ------
     ConvergenceError
         If the loss is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> from pyloca.solvers import Monitor, Problem
+    >>> bursts = datasets.mushroom(60, 20, random_state=0).bursts
+    >>> train, held_out = np.arange(50), np.arange(50, 60)
+    >>> problem = Problem(
+    ...     BurstStatistics.from_bursts(bursts, 2), None, train, held_out, n_components=2, burst_std=0.01,
+    ...     hidden_layers=(5,), activation="tanh", decoder_activation="tanh", encoder=None, decoder=None,
+    ...     device=torch.device("cpu"), seed=0, max_iter=50, tol=None,
+    ... )
+    >>> solve_fast(problem, Monitor()).encoder(torch.zeros(3, 2, dtype=torch.float64)).shape
+    torch.Size([3, 2])
     """
     return _FastSolver(problem, monitor).solve()
 
@@ -227,7 +244,7 @@ class _FastSolver:
         state.alignments = len(STARTS)
 
     def _aligned(self, options: dict[str, Any]) -> tuple[float, Alignment] | None:
-        """Align and tell which part of the bursts overlaps; None if that is no other start, or leaves pieces."""
+        """Align and tell which part of the bursts overlaps; None if that is not another start, or leaves pieces."""
         n, curved = len(self.trained), self.problem.n_components > self.trained.intrinsic_dim
         if (curved and "method" in options) or n <= MAX_BURSTS < options.get("max_bursts", 0):
             return None

@@ -21,7 +21,13 @@ LOGGER = logging.getLogger("pyloca")
 
 
 class StopTraining(Exception):  # noqa: N818 - a request, not an error
-    """Raised inside a solver when a callback asks it to stop; the best weights so far are kept."""
+    """Raised inside a solver when a callback asks it to stop; the best weights so far are kept.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA
+    >>> model = LOCA(2, callbacks=[lambda record: record["seconds"] > 60])  # a callback that returns True ends the fit
+    """
 
 
 class Monitor:
@@ -46,6 +52,13 @@ class Monitor:
         All records so far.
     stage : str
         Stage of the last record.
+
+    Examples
+    --------
+    >>> records = []
+    >>> monitor = Monitor([records.append])  # `LOCA(callbacks=...)` passes them on
+    >>> monitor.history
+    []
     """
 
     def __init__(

@@ -55,6 +55,23 @@ def solve_paper(problem: Problem, monitor: Monitor) -> Solution:
         If the perturbations of the bursts are known, which Algorithm 1 does not use, or their measurement noise.
     ConvergenceError
         If the loss becomes non-finite again and again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from pyloca import datasets
+    >>> from pyloca.geometry import BurstStatistics
+    >>> from pyloca.solvers import Monitor, Problem
+    >>> bursts = datasets.mushroom(20, 10, random_state=0).bursts.without_perturbations()
+    >>> train, held_out = np.arange(15), np.arange(15, 20)
+    >>> problem = Problem(
+    ...     BurstStatistics.from_bursts(bursts, 2), bursts, train, held_out, n_components=2, burst_std=0.01,
+    ...     hidden_layers=(5,), activation="tanh", decoder_activation="tanh", encoder=None, decoder=None,
+    ...     device=torch.device("cpu"), seed=0, max_iter=2, tol=None,
+    ... )
+    >>> solve_paper(problem, Monitor()).converged
+    False
     """
     if problem.bursts is None:
         raise BurstError(

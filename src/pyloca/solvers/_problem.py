@@ -51,6 +51,10 @@ class Problem:
     seed : int
     max_iter : int or None
     tol : float or None
+
+    Examples
+    --------
+    See `solve_fast`.
     """
 
     statistics: BurstStatistics
@@ -146,6 +150,10 @@ class Solution:
         The stage in which it was ended, if that was before the decoder was trained; else "".
     restarts : tuple of str
         What was wrong with each start that was abandoned.
+
+    Examples
+    --------
+    See `solve_fast`.
     """
 
     encoder: nn.Module

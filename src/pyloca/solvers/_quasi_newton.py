@@ -33,6 +33,10 @@ class Minimum(NamedTuple):
         Steps that were taken.
     history : list of float
         The value at the start and at every check.
+
+    Examples
+    --------
+    See `minimize`.
     """
 
     theta: Tensor
@@ -124,6 +128,10 @@ class LBFGS:
     ------
     ConvergenceError
         If the value at the start is not finite.
+
+    Examples
+    --------
+    See `minimize`.
     """
 
     def __init__(self, function: Function, theta: Tensor) -> None:

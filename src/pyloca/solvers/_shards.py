@@ -68,6 +68,11 @@ def told_place(n: int) -> str:
     -------
     str
         Empty if there are no workers.
+
+    Examples
+    --------
+    >>> told_place(1000)  # without workers there is nothing to say
+    ''
     """
     if current_client() is None:
         return ""

@@ -79,6 +79,13 @@ class Result:
     trust_warnings : tuple of str
     scene : dict
         Data, models and embeddings from which figures are drawn.
+
+    Examples
+    --------
+    >>> from pyloca.paper.experiments import EXPERIMENTS
+    >>> result = EXPERIMENTS["mushroom"].run(seed=0, quick=True)
+    >>> result.name, result.seed
+    ('mushroom', 0)
     """
 
     name: str

@@ -134,6 +134,10 @@ class Run:
         As in its file.
     kept : bool
         Whether the record was read from an earlier run.
+
+    Examples
+    --------
+    See `reproduce`.
     """
 
     job: Job

@@ -34,6 +34,10 @@ class Row:
     holds : bool or None
         None if the row is not judged.
     unit : str
+
+    Examples
+    --------
+    See `summarize`.
     """
 
     name: str
