@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling, unbend
 from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics
+from pyloca.geometry import BurstStatistics, chosen_statistics
 from pyloca.networks import (
     MLP,
     MLPKernel,
@@ -139,9 +139,13 @@ class _FastSolver:
         self.tol = 1e-2 if problem.tol is None else problem.tol
         # Without held-out bursts, the training bursts are used instead.
         self.held_out = problem.validation if len(problem.validation) else problem.train
-        self.trained = problem.statistics[problem.train]
-        self.shift = self.trained.means.mean(axis=0)
-        spread = np.square(self.trained.means - self.shift).sum(axis=1).mean()
+        few = len(problem.train) < MANY
+        self.trained = (
+            problem.statistics[problem.train] if few else chosen_statistics(problem.statistics, problem.train)
+        )
+        means = self.trained.means
+        self.shift = means.mean(axis=0)
+        spread = np.square(means - self.shift).sum(axis=1).mean()
         self.scale = float(np.sqrt(spread / self.trained.n_used))
         self.data = _Data(np.nan, torch.empty(0), torch.empty(0))
 
