@@ -367,8 +367,10 @@ class Evaluation:
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
     """Compute the network's output for a whole stack, (1 + k, n, ·), in chunks."""
-    parts = [
-        kernel.forward(stack[:, start : start + CHUNK].contiguous()).clone()
-        for start in range(0, stack.shape[1], CHUNK)
-    ]
-    return torch.cat(parts, dim=1)
+    out = torch.empty(0)
+    for start in range(0, stack.shape[1], CHUNK):
+        part = kernel.forward(stack[:, start : start + CHUNK].contiguous())
+        if not start:
+            out = part.new_empty(len(part), stack.shape[1], part.shape[2])
+        out[:, start : start + CHUNK] = part
+    return out
