@@ -1,4 +1,4 @@
-"""The same bits with 1, 2 and 4 workers, with threads, and when a worker is killed at a random moment.
+"""The same bits with 1, 2 and 4 workers, with threads, and when a worker is killed at a random moment of the training.
 
 6,000 bursts stand for 100,000: shards are made smaller in the process that fits. The figure is the number of fits that
 differ in a bit from the one without workers.
@@ -64,35 +64,57 @@ def same(workers: int, processes: bool, seed: int) -> dict[str, Any]:
 
 
 def killed(seed: int) -> dict[str, Any]:
-    """Kill one of two workers at a random moment of each of several fits."""
+    """Kill one of two workers at a random moment of the training, until so many were really killed.
+
+    A moment is some time after a random evaluation has been asked of the workers, so that it always lies in the
+    training, however busy the machine is. A fit that ends before the signal is sent does not count.
+    """
     from distributed import Client, LocalCluster
 
     expected, moments = reference(), random.Random(seed)
-    differ, hit = 0, 0
+    differ, hit, fits, asked = 0, 0, 0, 0
+    training, plan = threading.Event(), [-1, 0.0]  # which evaluation, and how many seconds after it began
+    sums = _shards.Shards.sums
+
+    def watched(self: _shards.Shards, theta: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == plan[0]:
+            threading.Timer(plan[1], kill).start()
+        return sums(self, theta)
+
+    def kill() -> None:
+        nonlocal hit
+        while training.is_set():
+            with suppress(ProcessLookupError, TypeError):  # it is just being started again
+                os.kill(moments.choice(list(cluster.workers.values())).pid, signal.SIGKILL)
+                hit += int(training.is_set())
+                return
+            time.sleep(0.01)
+
     local = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
-    with local as cluster, Client(cluster):
-        start = time.perf_counter()
-        differ += int(not np.array_equal(fit(), expected))
-        usual = time.perf_counter() - start
-        for _ in range(KILLS):
-            done = threading.Event()
-
-            def kill(after: float, done: threading.Event) -> None:
-                nonlocal hit
-                if done.wait(after):
-                    return  # the fit was quicker
-                with suppress(ProcessLookupError, TypeError):  # it is just being started again
-                    os.kill(moments.choice(list(cluster.workers.values())).pid, signal.SIGKILL)
-                    hit += 1
-
-            thread = threading.Thread(target=kill, args=(moments.uniform(0.2, 0.95) * usual, done))
-            thread.start()
-            start = time.perf_counter()
+    _shards.Shards.sums = watched  # type: ignore[method-assign]
+    try:
+        with local as cluster, Client(cluster):
             differ += int(not np.array_equal(fit(), expected))
-            usual = min(usual, time.perf_counter() - start)  # the first one waits for workers to import
-            done.set()
-            thread.join()
-    return {"value": float(differ), "ok": differ == 0 and hit >= KILLS - 2, "killed": hit, "fits": KILLS + 1}
+            evaluations = asked
+            while hit < KILLS and fits < 2 * KILLS:
+                asked, fits = 0, fits + 1
+                plan = [moments.randint(1, evaluations - 1), moments.uniform(0, 0.02)]
+                training.set()
+                try:
+                    differ += int(not np.array_equal(fit(), expected))
+                finally:
+                    training.clear()
+    finally:
+        _shards.Shards.sums = sums  # type: ignore[method-assign]
+    return {
+        "value": float(differ),
+        "ok": differ == 0 and hit >= KILLS,
+        "killed": hit,
+        "fits": fits + 1,
+        "evaluations": evaluations,
+    }
 
 
 ROWS = (

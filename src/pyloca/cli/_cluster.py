@@ -61,11 +61,11 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[None]:
                 silence_logs=logging.ERROR,
             )
         client = Client(local or scheduler, timeout=PATIENCE)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, TypeError) as error:  # the last one if there is no certificate for TLS
         if local is not None:
             local.close()
         where = "on this machine" if scheduler is None else f"at {scheduler}"
-        raise WorkerError(f"no Dask workers {where}: {str(error).splitlines()[0][:200]}") from error
+        raise WorkerError(f"no Dask workers {where}: {(str(error).splitlines() or [''])[0][:200]}") from error
     try:
         known = client.scheduler_info(n_workers=-1)["workers"]
         click.echo(f"{len(known)} Dask workers; dashboard: {client.dashboard_link}", err=True)
