@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from pyloca._forks import RESTING, breathe
 from pyloca.solvers._checkpoint import CheckpointFile, State
 
 __all__ = ["Monitor", "StopTraining"]
@@ -82,6 +83,7 @@ class Monitor:
         ----------
         iterations : int, default=1
         """
+        breathe()
         if self._bar is not None:
             self._bar.update(iterations)
 
@@ -119,7 +121,8 @@ class Monitor:
         losses_text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
         self._log(f"{stage} {iteration}: {losses_text} ({entry['seconds']:.1f} s)")
         # A list, not any(): every callback sees every record.
-        answers = [callback(dict(entry)) for callback in self._callbacks]
+        with RESTING:
+            answers = [callback(dict(entry)) for callback in self._callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
