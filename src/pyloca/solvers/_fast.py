@@ -188,6 +188,7 @@ class _FastSolver:
         """Restore the state of an interrupted run, if there was one."""
         state = self.state
         if self.monitor.resume(state):
+            self.monitor.refuse(self._fault())
             for name in ("theta", "best_theta", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
             state.optimizer = {name: part.to(self.problem.device) for name, part in state.optimizer.items()}
@@ -195,6 +196,25 @@ class _FastSolver:
             self.descent.budget = self._budget()
         of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
         self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
+
+    def _fault(self) -> str:
+        """Name what the state that was read cannot have in this problem; "" if nothing."""
+        state, n, d = self.state, len(self.trained), self.problem.n_components
+        size, solved = len(self.encoder_kernel.theta), self.problem.decoder is None and self.state.stage == DECODE
+        anchored = d > self.trained.intrinsic_dim
+        known = {
+            "stage": state.stage in (WHITEN, DECODE),
+            "encoder": state.encoder.shape == (size,) or (state.stage == WHITEN and state.encoder.shape == (0,)),
+            "anchors": state.anchors.shape == ((n, 1 + d) if anchored else (0,)),
+            "out_scale": 0 < state.out_scale < np.inf and 0 < state.encoder_scale < np.inf,
+            "alignments": state.alignments <= len(STARTS) and len(state.restarts) <= len(STARTS),
+        }
+        fault = next((name for name, good in known.items() if not good), "")
+        if fault or solved:  # the optimizer is not used then
+            return fault or self.descent.drawn_fault()
+        if state.stage == DECODE:
+            return self.descent.fault(len(self.decoder_kernel.theta), n, len(DECODER_DECAY_RATIOS))
+        return self.descent.fault(size, n, len(DECAYS))
 
     def _budget(self) -> int:
         """Compute the iterations over all stages: `max_iter`, or a budget of our own for each start."""

@@ -12,6 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from pyloca._forks import RESTING, breathe
+from pyloca.errors import ModelFileError
 from pyloca.solvers._checkpoint import CheckpointFile, State
 
 __all__ = ["Monitor", "StopTraining"]
@@ -157,6 +158,22 @@ class Monitor:
         self._start -= history[-1]["seconds"]
         self.advance(history[-1]["iteration"])
         return True
+
+    def refuse(self, fault: str) -> None:
+        """Refuse the state that `resume` has read, if it cannot be one of this training although its checksum is right.
+
+        Parameters
+        ----------
+        fault : str
+            What cannot be; empty if all can.
+
+        Raises
+        ------
+        ModelFileError
+        """
+        if fault and self._checkpoint is not None:
+            path, self._checkpoint = self._checkpoint.path, None  # which is left as it is
+            raise ModelFileError(f"{path}: not the state of this training ({fault}). Delete it, or give another path.")
 
     def close(self) -> None:
         """Write the latest state, and remove the progress bar."""
