@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +23,7 @@ from benchmarks.rows import Row
 from pyloca import LOCA
 
 WORKERS = (2, 4, 8)
-SEEDS = 3
+SEEDS, THREADS = 3, 4
 POINTS = np.random.RandomState(0).uniform(size=(2000, 3))
 HANG = 300.0  # seconds
 
@@ -101,6 +105,60 @@ def from_processes(method: str, trials: int, _seed: int) -> dict[str, Any]:
     return {"value": float(failures), "trials": trials, "ok": failures == 0}
 
 
+def forked_beside(kind: str, trials: int, seed: int) -> dict[str, Any]:
+    """Children of a process whose four other threads transform, score and fit just then, or have just ended."""
+    warnings.simplefilter("ignore")
+    moments, expected, over, failures = np.random.RandomState(seed), answers(), threading.Event(), 0
+
+    def work() -> None:
+        while not over.is_set():
+            answers()
+            if kind == "fit":
+                fitted("fast", 0)
+            if kind == "end":
+                return
+
+    def started() -> list[threading.Thread]:
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    threads = started()
+    for _ in range(trials):
+        if kind == "end":
+            for thread in threads:
+                thread.join()
+        else:
+            time.sleep(float(moments.uniform(0, 0.01)))
+        failures += not _forked(expected)
+        if kind == "end":
+            threads = started()
+    over.set()
+    for thread in threads:
+        thread.join()
+    return {"value": float(failures), "trials": trials, "ok": failures == 0}
+
+
+def answers() -> bytes:
+    return scored(0) + transformed(0)
+
+
+def _forked(expected: bytes) -> bool:
+    """Whether a child that is forked now computes the same, and does not hang."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if answers() == expected else 1)
+    end = time.monotonic() + HANG / 5
+    while time.monotonic() < end:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
 def _answers_in_child(method: str, expected: bytes) -> bool:
     context = multiprocessing.get_context(method)
     mine, other = context.Pipe(duplex=False)
@@ -120,6 +178,7 @@ def _answer(connection: Any) -> None:
     connection.send(everything(0))
 
 
+BESIDE = {"transform": 300, "fit": 300, "end": 400}  # what other threads do: as many forks
 FITS = {"fast": 200, "paper": 100, "own module": 100}
 ROWS = (
     Row("score from threads", 0.0, "failures", partial(from_threads, 1000, scored), seeds=(0,)),
@@ -129,6 +188,10 @@ ROWS = (
         for kind, n in FITS.items()
     ),
     Row("score, transform and fit in a forked child", 0.0, "failures", partial(from_processes, "fork", 40), seeds=(0,)),
+    *(
+        Row(f"fork while threads {kind}", 0.0, "failures", partial(forked_beside, kind, n), seeds=(0,))
+        for kind, n in BESIDE.items()
+    ),
     Row(
         "score, transform and fit in a spawned child", 0.0, "failures", partial(from_processes, "spawn", 3), seeds=(0,)
     ),

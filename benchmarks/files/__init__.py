@@ -5,13 +5,13 @@ from __future__ import annotations
 import resource
 import time
 
-from benchmarks.files import reading, writing
+from benchmarks.files import reading, states, writing
 from benchmarks.files.lab import lab
 from benchmarks.tables import print_table, write_results
 
 __all__ = ["run"]
 
-ROWS = writing.ROWS | reading.ROWS
+ROWS = writing.ROWS | reading.ROWS | states.ROWS
 
 
 def run(seeds: list[int], only: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""A scheduler that is lost, workers that run out of memory, and sockets.
+"""A scheduler that is lost, workers that run out of memory, TLS, and sockets.
 
 The figure is the number of runs that did not end as they should: with exit code 1, our own message, and the model of an
 earlier fit untouched; for sockets, the number of addresses that are not of this machine alone.
@@ -7,15 +7,19 @@ earlier fit untouched; for sockets, the number of addresses that are not of this
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 
 from benchmarks.rows import Row
@@ -25,29 +29,49 @@ from pyloca.bursts import save_bursts
 
 __all__ = ["ROWS"]
 
-N, LOST, STARVED = 120_000, 20, 5
+N, FEW, LOST, STARVED = 40_000, 6000, 20, 10
+SMALL = ("--max-iter", "800", "--hidden-layers", "10", "-q")
+EVALUATIONS = 140  # that workers are asked for by such a fit, at least
 LOOPBACK = {"127.0.0.1", "::1"}
+# Few bursts stand for many, as in `workers`; a file says how many evaluations the workers have been asked for.
+TRAIN_THERE = """
+from pathlib import Path
+from pyloca.solvers import _descent, _fast, _shards
+_shards.MANY = _fast.MANY = 1000
+_shards.SHARD = _descent.SHARD = 1024
+sums, asked = _shards.Shards.sums, 0
+def counted(self, theta):
+    global asked
+    asked += 1
+    Path({0!r}).write_text(str(asked))
+    return sums(self, theta)
+_shards.Shards.sums = counted
+"""
+EARLIER = b"the model of an earlier fit"
 
 
 @contextmanager
-def running(folder: Path, memory: str = "2GB") -> Any:
+def running(folder: Path, memory: str = "2GB", tls: dict[str, str] | None = None) -> Any:
     """Start a scheduler and a worker; yield the scheduler's process and address."""
     file = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    file.unlink(missing_ok=True)
+    dask, kept = [sys.executable, "-m", "dask"], ["--scheduler-file", str(file)]
+    quiet: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "env": os.environ | {"OMP_NUM_THREADS": "1"} | (tls or {}),
+    }
+    protocol = "tcp" if tls is None else "tls"
     scheduler = subprocess.Popen(
-        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+        [*dask, "scheduler", *kept, "--host", f"{protocol}://127.0.0.1", "--port", "0", "--no-dashboard"],
         **quiet,
     )
     worker = None
     try:
-        until(file.is_file)
-        limits = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard"]
-        worker = subprocess.Popen(
-            [*dask, "worker", *limits, "--memory-limit", memory],
-            **quiet,
-        )
-        until(lambda: len(psutil.Process(worker.pid).children()) > 0)
+        assert until(file.is_file)
+        limits = [*kept, "--host", f"{protocol}://127.0.0.1", "--nthreads", "1"]
+        worker = subprocess.Popen([*dask, "worker", *limits, "--no-dashboard", "--memory-limit", memory], **quiet)
+        assert until(lambda: len(psutil.Process(worker.pid).children()) > 0)
         yield scheduler, json.loads(file.read_text())["address"]
     finally:
         for process in (worker, scheduler):
@@ -58,48 +82,122 @@ def running(folder: Path, memory: str = "2GB") -> Any:
                 process.wait()
 
 
+def _judged(ran: dict[str, Any], *kept: Path) -> dict[str, Any]:
+    """Tell whether a command ended as it should: exit code 1, our own message, earlier files as they were."""
+    own = (ran["said"].strip().splitlines() or [""])[-1]
+    said = own.startswith("Error: ") and "bug in pyloca" not in own and "Traceback" not in ran["said"]
+    whole = all(path.read_bytes() == EARLIER for path in kept)
+    return ran | {"as_it_should": ran["code"] == 1 and said and whole, "own": own[:120]}
+
+
+def _statistics(path: Path, *options: str, **during: Any) -> dict[str, Any]:
+    ran = pyloca("statistics", str(path / "many.zarr"), "-o", str(path / "s.zarr"), *options, **during)
+    shutil.rmtree(path / "s.zarr.partial", ignore_errors=True)
+    judged = _judged(ran)
+    return judged | {"as_it_should": judged["as_it_should"] and not (path / "s.zarr").exists()}
+
+
 def _fit(path: Path, *options: str, **during: Any) -> dict[str, Any]:
     model = path / "model.safetensors"
-    model.write_bytes(b"the model of an earlier fit")
-    ran = pyloca("statistics", str(path / "b.zarr"), "-o", str(path / "s.zarr"), *options, **during)
-    kept = model.read_bytes() == b"the model of an earlier fit" and not (path / "s.zarr").exists()
-    own = ran["said"].strip().splitlines()[-1:] or [""]
-    return ran | {"kept": kept, "own": own[0].startswith("Error: ") and "bug in pyloca" not in own[0]}
+    model.write_bytes(EARLIER)
+    command = ["fit", str(path / "few.zarr"), "-o", str(model), "-d", "2", "--random-state", "0", *SMALL, *options]
+    return _judged(pyloca(*command, first=TRAIN_THERE.format(str(path / "asked")), **during), model)
 
 
-def lost(seed: int) -> dict[str, Any]:
-    moments, wrong, done, messages = random.Random(seed), 0, 0, set()
+@contextmanager
+def _data() -> Any:
     with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
         path = Path(folder)
-        save_bursts(datasets.wifi(N, random_state=0).bursts, path / "b.zarr")
-        for _ in range(LOST):
-            with running(path) as (scheduler, address):
-                after = moments.uniform(2.0, 6.0)
+        save_bursts(datasets.wifi(N, random_state=0).bursts, path / "many.zarr")
+        save_bursts(datasets.wifi(FEW, random_state=0).bursts, path / "few.zarr")
+        yield path
 
-                def kill(_: psutil.Process, after: float = after, scheduler: Any = scheduler) -> None:
-                    time.sleep(after)
+
+def lost(command: str, seed: int) -> dict[str, Any]:
+    """Kill the scheduler at a random moment of the pass, or of the training."""
+    moments, wrong, killed, messages = random.Random(seed), 0, 0, set()
+    runs = LOST // 2
+    with _data() as path:
+        for _ in range(runs):
+            with running(path) as (scheduler, address):
+                (path / "asked").unlink(missing_ok=True)
+                after = moments.randint(1, EVALUATIONS) if command == "fit" else moments.uniform(0.0, 1.0)
+
+                def kill(process: psutil.Process, after: float = after, scheduler: Any = scheduler) -> None:
+                    if command == "fit":
+                        until(lambda: not process.is_running() or _asked(path) >= after, 600.0)
+                    else:
+                        until(lambda: not process.is_running() or (path / "s.zarr.partial").exists(), 600.0)
+                        time.sleep(after)
                     scheduler.kill()
 
-                ran = _fit(path, "--scheduler", address, during=kill)
-            if ran["code"] == 0:
-                done += 1  # it was quicker
-                continue
-            wrong += int(not (ran["code"] == 1 and ran["kept"] and ran["own"]))
-            messages |= {ran["said"].strip().splitlines()[-1][:120]}
-    return {"value": float(wrong), "ok": wrong == 0, "runs": LOST, "done_before": done, "messages": sorted(messages)}
+                ran = (_fit if command == "fit" else _statistics)(path, "--scheduler", address, during=kill)
+            killed += int(ran["code"] != 0)  # a pass may be quicker
+            wrong += int(ran["code"] != 0 and not ran["as_it_should"])
+            messages |= {ran["own"]}
+            shutil.rmtree(path / "s.zarr", ignore_errors=True)
+    ok = wrong == 0 and killed >= runs - 2
+    return {"value": float(wrong), "ok": ok, "runs": runs, "lost": killed, "messages": sorted(messages)}
+
+
+def _asked(path: Path) -> int:
+    with suppress(OSError, ValueError):  # not there yet, or just being written
+        return int((path / "asked").read_text())
+    return 0
 
 
 def starved(seed: int) -> dict[str, Any]:
+    """Give the worker less memory than it needs to begin with: its nanny kills it again and again."""
     wrong, messages = 0, set()
-    with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
-        path = Path(folder)
-        save_bursts(datasets.wifi(N, random_state=0).bursts, path / "b.zarr")
+    with _data() as path:
         for _ in range(STARVED):
             with running(path, memory="300MB") as (_, address):
-                ran = _fit(path, "--scheduler", address)
-            wrong += int(not (ran["code"] == 1 and ran["kept"] and ran["own"]))
-            messages |= {(ran["said"].strip().splitlines() or [""])[-1][:120]}
+                ran = _statistics(path, "--scheduler", address)
+            wrong += int(not ran["as_it_should"])
+            messages |= {ran["own"]}
     return {"value": float(wrong), "ok": wrong == 0, "runs": STARVED, "messages": sorted(messages)}
+
+
+def encrypted(seed: int) -> dict[str, Any]:
+    """Fit over TLS, with certificates made on the spot; and be refused without one, or with another's."""
+    wrong: list[str] = []
+    with _data() as path:
+        ours, others = _certificate(path, "ours"), _certificate(path, "others")
+        here = _coordinates(path, *SMALL)
+        with running(path, tls=ours) as (_, address):
+            there = _coordinates(path, *SMALL, "--scheduler", address, environment=ours)
+            if not address.startswith("tls://") or _asked(path) == 0 or not np.array_equal(here, there):
+                wrong.append("other coordinates than without workers")
+            for name, environment in (("no certificate", {}), ("another certificate", others)):
+                ran = _fit(path, "--scheduler", address, environment=environment)
+                if not ran["as_it_should"]:
+                    wrong.append(f"{name}: {ran['own']}")
+            plain = address.replace("tls://", "tcp://")
+            ran = _fit(path, "--scheduler", plain, environment=ours)
+            if not ran["as_it_should"]:
+                wrong.append(f"not encrypted: {ran['own']}")
+    return {"value": float(len(wrong)), "ok": not wrong, "runs": 4, "messages": wrong}
+
+
+def _coordinates(path: Path, *options: str, **environment: Any) -> Any:
+    command = ["fit", str(path / "few.zarr"), "-d", "2", "--random-state", "0", "--embedding", str(path / "z.npy")]
+    ran = pyloca(*command, *options, first=TRAIN_THERE.format(str(path / "asked")), **environment)
+    assert ran["code"] in (0, 4), ran["said"]
+    return np.load(path / "z.npy", allow_pickle=False)
+
+
+def _certificate(path: Path, name: str) -> dict[str, str]:
+    """Make a certificate that vouches for itself; return Dask's settings for it, as variables of the environment."""
+    key, certificate = path / f"{name}-key.pem", path / f"{name}.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    settings = {"CA_FILE": certificate}
+    for role in ("CLIENT", "SCHEDULER", "WORKER"):
+        settings |= {f"{role}__CERT": certificate, f"{role}__KEY": key}
+    return {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(value) for name, value in settings.items()} | {
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"
+    }
 
 
 def sockets(workers: int, seed: int) -> dict[str, Any]:
@@ -114,8 +212,12 @@ def sockets(workers: int, seed: int) -> dict[str, Any]:
 
 
 ROWS = (
-    Row("scheduler killed", 0.0, "runs that ended otherwise", lost, seeds=(0,)),
+    *(
+        Row(f"scheduler killed, {name}", 0.0, "runs that ended otherwise", partial(lost, name), seeds=(0,))
+        for name in ("statistics", "fit")
+    ),
     Row("worker out of memory", 0.0, "runs that ended otherwise", starved, seeds=(0,)),
+    Row("TLS", 0.0, "runs that ended otherwise", encrypted, seeds=(0,)),
     Row("sockets, 2 workers", 0.0, "addresses beyond loopback", lambda seed: sockets(2, seed), seeds=(0,)),
     Row("sockets, no workers", 0.0, "sockets", lambda seed: sockets(0, seed), seeds=(0,)),
 )

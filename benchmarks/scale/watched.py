@@ -20,15 +20,18 @@ EVERY = 0.25  # seconds
 
 
 def pyloca(
-    *arguments: str, during: Callable[[psutil.Process], None] = lambda process: None, first: str = ""
+    *arguments: str,
+    during: Callable[[psutil.Process], None] = lambda process: None,
+    first: str = "",
+    environment: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run ``pyloca``; return its exit code, messages, processor seconds of all its processes, and what they used.
 
     `first` is Python to run before the command.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    variables = os.environ | {"OMP_NUM_THREADS": "1"} | (environment or {})
     command = [sys.executable, "-c", f"{first}\nfrom pyloca.cli import main\nmain()", *arguments]
-    child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     seen: dict[str, Any] = {"gb": 0.0, "exceeded": False, "seconds": 0.0, "sockets": set()}
     stop = threading.Event()
     watcher = threading.Thread(target=watch, args=(child.pid, seen, stop), daemon=True)

@@ -10,6 +10,8 @@ from threading import Lock, local
 import torch
 from threadpoolctl import threadpool_limits
 
+from pyloca._forks import COMPUTING, HELPING
+
 __all__ = ["after_fork", "one_thread"]
 
 
@@ -28,11 +30,16 @@ _forked = False
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread inside; the user's settings come back.
+def one_thread(*, helping: bool = False) -> Iterator[None]:
+    """Compute with one thread inside; the user's settings come back. Forks wait meanwhile.
 
     Threads wait for each other after every product of matrices. Where these are small, that costs nearly as much as it
     saves, and on a busy machine, where one of them waits for a core, many times more.
+
+    Parameters
+    ----------
+    helping : bool, default=False
+        Whether another thread, which computes itself, waits for this one.
 
     Yields
     ------
@@ -45,15 +52,16 @@ def one_thread() -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
-    before = 0 if _here.depth else _enter()
-    _here.depth += 1
-    try:
-        yield
-    finally:
-        _here.depth -= 1
-        if before:
-            torch.set_num_threads(1 if _forked else before)
-            _leave()
+    with HELPING if helping else COMPUTING:
+        before = 0 if _here.depth else _enter()
+        _here.depth += 1
+        try:
+            yield
+        finally:
+            _here.depth -= 1
+            if before:
+                torch.set_num_threads(1 if _forked else before)
+                _leave()
 
 
 def _enter() -> int:

@@ -98,6 +98,14 @@ def test_a_scheduler_that_does_not_answer(folder, monkeypatch):
     assert not (folder / "m.safetensors").exists()
 
 
+def test_tls_without_a_certificate(folder, monkeypatch):
+    monkeypatch.setattr(_cluster, "PATIENCE", 0.5)
+    done = run("fit", folder / "b.zarr", "-o", folder / "m.safetensors", "--scheduler", "tls://127.0.0.1:9")
+    assert done.exit_code == 1
+    assert "no Dask workers at tls://127.0.0.1:9: TLS expects" in done.stderr
+    assert not (folder / "m.safetensors").exists()
+
+
 def process(*arguments):
     command = [sys.executable, "-m", "pyloca", *map(str, arguments)]
     return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")

@@ -47,7 +47,7 @@ class Sample(State):
     words: tuple[str, ...] = ()
     weights: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     same: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
     parts: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
@@ -63,10 +63,10 @@ def test_every_field_of_a_state_comes_back(filled, tmp_path):
     parts = {"0.weight": torch.randn(2, 2), "0.bias": torch.tensor(1.5)}
     state = Sample(3, np.inf, "a", ("b", "c"), weights, weights, torch.arange(2), parts) if filled else Sample()
     file = CheckpointFile(tmp_path / "c", {})
-    file.keep(state, [{"stage": "s", "iteration": 1}])
+    file.keep(state, [{"stage": "s", "iteration": 1, "seconds": 0.5}])
     file.write()
     found = Sample()
-    assert file.read(found) == [{"stage": "s", "iteration": 1}]
+    assert file.read(found) == [{"stage": "s", "iteration": 1, "seconds": 0.5}]
     for name in ("n", "x", "name", "words"):
         assert getattr(found, name) == getattr(state, name)
         assert type(getattr(found, name)) is type(getattr(state, name))

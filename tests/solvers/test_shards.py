@@ -60,6 +60,18 @@ def test_processes_give_the_same_bits_also_when_one_is_killed(small):
     assert losses(there) == losses(here)
 
 
+def test_many_bursts_are_not_copied(small, monkeypatch):
+    """Statistics of the training bursts, and stacks of them, are made part by part: the same bits."""
+    copied = fit(n_components=3)
+    monkeypatch.setattr(_fast, "MANY", 20)  # held-out bursts as well
+    chosen = fit(n_components=3)
+    np.testing.assert_array_equal(chosen.embedding_, copied.embedding_)
+    np.testing.assert_array_equal(
+        chosen.inverse_transform(chosen.embedding_), copied.inverse_transform(copied.embedding_)
+    )
+    assert losses(chosen) == losses(copied)
+
+
 def test_few_bursts_stay_here():
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         model = fit()

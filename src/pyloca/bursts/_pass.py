@@ -161,5 +161,5 @@ def _apply(state: dict[str, Any], points: Any, function: Look) -> Result:
 
     part = Bursts.__new__(Bursts)
     part.__dict__.update(state | {"_points": points})
-    with one_thread():  # the same bits here and on any worker
+    with one_thread(helping=True):  # the same bits here and on any worker
         return function(part.loaded())

@@ -248,13 +248,16 @@ def push(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> t
     ((30, 2), torch.Size([30, 2, 2]))
     """
     dtype = next(encoder.parameters()).dtype
-    values, tangents = [], []
+    values, tangents = np.empty(0), torch.empty(0)
     with torch.no_grad():
         for start in range(0, len(statistics), CHUNK):
             rows = slice(start, start + CHUNK)
             means = torch.as_tensor(statistics.means[rows], dtype=dtype)
             scaled = torch.as_tensor(statistics.tangents[rows] / burst_std, dtype=dtype)
             embedded, pushed = pushed_rows(encoder, means, scaled)
-            values.append(embedded.double().numpy())
-            tangents.append(pushed.double())  # (n, k, d)
-    return np.concatenate(values), torch.cat(tangents)
+            if not start:  # made once: small arrays that stay, between large ones that go, would keep these resident
+                values = np.empty((len(statistics), embedded.shape[1]))
+                tangents = torch.empty(len(statistics), *pushed.shape[1:], dtype=torch.float64)
+            values[rows] = embedded.double().numpy()
+            tangents[rows] = pushed  # (n, k, d)
+    return values, tangents

@@ -48,7 +48,8 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[None]:
     require("distributed", "scale")
     from distributed import Client, LocalCluster
 
-    logging.getLogger("distributed").setLevel(logging.ERROR)  # our own errors say what matters of workers that die
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # our own errors say what matters of workers that die
     local = None
     try:
         if scheduler is None:
@@ -58,14 +59,14 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[None]:
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                silence_logs=logging.ERROR,
+                silence_logs=logging.CRITICAL,
             )
         client = Client(local or scheduler, timeout=PATIENCE)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, TypeError) as error:  # the last one if there is no certificate for TLS
         if local is not None:
             local.close()
         where = "on this machine" if scheduler is None else f"at {scheduler}"
-        raise WorkerError(f"no Dask workers {where}: {str(error).splitlines()[0][:200]}") from error
+        raise WorkerError(f"no Dask workers {where}: {(str(error).splitlines() or [''])[0][:200]}") from error
     try:
         known = client.scheduler_info(n_workers=-1)["workers"]
         click.echo(f"{len(known)} Dask workers; dashboard: {client.dashboard_link}", err=True)

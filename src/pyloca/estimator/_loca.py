@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
+from pyloca._forks import COMPUTING
 from pyloca._points import as_points
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
@@ -607,7 +608,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> -1 < model.score(data.bursts[150:]) < 0
         True
         """
-        seen = read_like(self, X).without_strays()
+        with COMPUTING:
+            seen = read_like(self, X).without_strays()
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 

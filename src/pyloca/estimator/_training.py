@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pyloca._arguments import check_real, is_integer
+from pyloca._forks import COMPUTING
 from pyloca._memory import release_memory
 from pyloca._threads import after_fork, one_thread
 from pyloca.bursts import Bursts, split_indices
@@ -61,7 +61,7 @@ def train(
     monitor = Monitor(model.callbacks, model.verbose, file)
     after_fork()
     try:
-        with nullcontext() if seen.wants_threads else one_thread():
+        with COMPUTING if seen.wants_threads else one_thread():
             solution = SOLVERS[model.solver](seen, monitor)
     finally:
         monitor.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +63,12 @@ class RoundTrip:
         RoundTrip
         """
         size = data_size(means) if size is None else size
-        return cls(np.asarray((apply_rows(decoder, embedding, means.shape[1]) - means) / size), size)
+        left = apply_rows(decoder, embedding, means.shape[1])
+        left -= means
+        left /= size
+        return cls(left, size)
 
-    @property
+    @cached_property
     def errors(self) -> Array:
         """Length of what is left of each burst mean, (N,)."""
         return np.asarray(np.linalg.norm(self.left, axis=1))
@@ -254,4 +258,5 @@ def data_size(means: Array) -> float:
     >>> data_size(np.array([[0.0, 0.0], [2.0, 0.0]]))
     1.0
     """
-    return float(np.sqrt(np.square(means - means.mean(axis=0)).sum(axis=1).mean())) or 1.0
+    centred = means - means.mean(axis=0)
+    return float(np.sqrt(np.square(centred, out=centred).sum(axis=1).mean())) or 1.0

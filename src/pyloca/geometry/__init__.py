@@ -1,5 +1,6 @@
 """Local geometry of bursts (mean, tangents, count, noise) and the graph of neighbouring bursts."""
 
+from pyloca.geometry._chosen import chosen_statistics
 from pyloca.geometry._columns import ColumnLook, look_at_columns
 from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
 from pyloca.geometry._means import burst_means
@@ -35,6 +36,7 @@ __all__ = [
     "as_noise",
     "burst_means",
     "burst_std_from_spectra",
+    "chosen_statistics",
     "connected_graph",
     "feature_scale",
     "find_reduction",

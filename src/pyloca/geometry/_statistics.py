@@ -36,9 +36,10 @@ from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.geometry._tails import tails_from_fourths
 from pyloca.thresholds import MIN_BURSTS
 
-__all__ = ["PER_BURST", "BurstStatistics"]
+__all__ = ["BLOCK", "PER_BURST", "BurstStatistics"]
 
 EPS = np.finfo(np.float64).eps
+BLOCK = 65_536  # bursts whose squares are held at a time
 PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
@@ -401,7 +402,12 @@ class BurstStatistics:
     @property
     def spectra(self) -> NDArray[np.float64]:
         """Leading k covariance eigenvalues of each burst, largest first, (N, k)."""
-        return np.square(self.tangents).sum(axis=2)
+        tangents = self.tangents
+        out = np.empty(tangents.shape[:2])
+        for start in range(0, len(out), BLOCK):
+            rows = slice(start, start + BLOCK)
+            out[rows] = np.square(tangents[rows]).sum(axis=2)
+        return out
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -541,13 +547,17 @@ class BurstStatistics:
         centred = self.means - self.means.mean(axis=0)
         tangents = _round(self.tangents, self.burst_std(), 20)
         # An SVD does not determine the sign of a tangent.
-        longest = np.take_along_axis(tangents, np.abs(tangents).argmax(axis=2)[:, :, None], axis=2)
-        sign = np.where(longest < 0, -1.0, 1.0)  # (N, k, 1)
+        sign = np.empty((*tangents.shape[:2], 1))
+        for start in range(0, len(self), BLOCK):
+            part = tangents[start : start + BLOCK]
+            longest = np.take_along_axis(part, np.abs(part).argmax(axis=2)[:, :, None], axis=2)
+            sign[start : start + BLOCK] = np.where(longest < 0, -1.0, 1.0)
+        tangents *= sign
         turn = sign * np.eye(self.intrinsic_dim)
         return replace(
             self,
             means=_round(centred, spread, 24),
-            tangents=tangents * sign,
+            tangents=tangents,
             residuals=_round(self.residuals, self.burst_std() ** 2, 20),
             tails=round(self.tails, 6),
             **self._turned(turn),
@@ -695,8 +705,11 @@ def _long(bursts: Bursts, max_strays: float) -> Bursts:
 
 
 def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:
-    """Round to multiples of 2^−`bits` times a power of two near `size`; a `size` of 0 leaves the values unchanged."""
+    """Round to multiples of 2^−`bits` times a power of two near `size`; a `size` of 0 only copies them."""
     if not size > 0:
-        return values
+        return values.copy()
     unit = 2.0 ** (np.round(np.log2(size)) - bits)  # not floor: scaled means have a spread of 1
-    return np.round(values / unit) * unit
+    out = values / unit
+    np.round(out, out=out)
+    out *= unit
+    return out

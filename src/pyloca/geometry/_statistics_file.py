@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import LARGEST, is_finite, is_integer
 from pyloca._optional import need
 from pyloca.bursts import Bursts, as_bursts, create_array, replace_folder
 from pyloca.errors import BurstError
@@ -116,7 +117,7 @@ def read_statistics(path: str | os.PathLike[str]) -> BurstStatistics:
         group = zarr.open_group(str(path), mode="r")
         manifest = dict(group.attrs[KEY])
         good = manifest.pop("sha256") == _seal(manifest) and manifest["version"] == VERSION
-        facts, shapes, digests = manifest["facts"], manifest["shapes"], manifest["digests"]
+        facts, shapes, digests = _parts(manifest)
     except Exception as error:  # whatever the parser stumbles over: it is not our file
         raise BurstError(f"{path}: not a readable folder of burst statistics ({str(error)[:200]}).") from error
     if not good:
@@ -127,6 +128,26 @@ def read_statistics(path: str | os.PathLike[str]) -> BurstStatistics:
     facts |= {name: None if facts[name] is None else tuple(facts[name]) for name in ("feature_names", "units")}
     noise = None if instrument["levels"] is None else Noise(**instrument)
     return BurstStatistics(**arrays, instrument=noise, **facts)
+
+
+def _parts(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[int]], dict[str, list[str]]]:
+    """Take a manifest apart; raise if it is not one, whatever its checksum says."""
+    facts, shapes, digests = (manifest[name] for name in ("facts", "shapes", "digests"))
+    if set(facts) != set(FACTS) or set(shapes) != set(digests):
+        raise ValueError("its manifest is not complete")
+    for shape in shapes.values():
+        if not isinstance(shape, list) or not shape or not all(is_integer(size, 0) for size in shape):
+            raise ValueError(f"its manifest has the shape {str(shape)[:50]}")
+    for name in ("feature_names", "units"):
+        known = facts[name]
+        if known is not None and not (isinstance(known, list) and all(isinstance(one, str) for one in known)):
+            raise ValueError(f"its manifest has {name} that are not names")
+        if known is not None and len(known) != shapes["means"][-1]:
+            raise ValueError(f"its manifest has {len(known)} {name}")
+    for name, value in (("tails", facts["tails"]), ("known_std", facts["known_std"])):
+        if (value is not None or name == "tails") and not (is_finite(value) and 0 < value < LARGEST):
+            raise ValueError(f"its manifest has {name} = {str(value)[:50]}")
+    return facts, shapes, digests
 
 
 def _read_array(group: Any, path: Path, name: str, shape: list[int], digests: list[str]) -> NDArray[Any]:
@@ -168,8 +189,38 @@ def _refuse_other_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             continue
         if array.shape != expected.get(name, (n,)):
             raise BurstError(f"{path}: {name} has shape {array.shape}; expected {expected.get(name, (n,))}.")
-        if name not in TEXT and (array.dtype.kind not in "fi" or (name != "counts" and not np.isfinite(array).all())):
+        if name in TEXT:
+            continue
+        if array.dtype.kind not in "fi" or not (np.abs(array[np.isfinite(array)]) < LARGEST).all():
             raise BurstError(f"{path}: {name} holds values that are not finite numbers.")
+        if not np.isfinite(array[array != np.inf] if name == "counts" else array).all():
+            raise BurstError(f"{path}: {name} holds values that are not finite numbers.")
+        if name in ("counts", "residuals", "tilts", "set_aside") and (array < (name == "counts")).any():
+            raise BurstError(f"{path}: {name} holds values that are too small.")
+    _refuse_other_noise(path, arrays)
+
+
+def _refuse_other_noise(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse noise that cannot be: E_i positive definite, R_i positive semi-definite."""
+    if ("total" in arrays) != ("noise" in arrays):
+        raise BurstError(f"{path}: not burst statistics (a part of what is known of the noise is missing).")
+    dim = arrays["means"].shape[1]
+    known = {name[11:]: array for name, array in arrays.items() if name.startswith("instrument.")}
+    p = known["levels"].shape[:1] if "levels" in known else ()
+    shapes = {"levels": {(*p, dim), (*p, dim, dim)}, "places": {(*p, dim)}, "unit": {(dim,)}}
+    for name, array in known.items():
+        numbers = array.dtype.kind == "f" and array.size and not np.isnan(array).any()
+        if not p or array.shape not in shapes.get(name, ()) or not numbers:
+            raise BurstError(f"{path}: instrument.{name} is not what is known of a measurement noise.")
+    for name in ("total", "noise"):
+        if name not in arrays:
+            continue
+        matrices = arrays[name]
+        size = np.abs(matrices).max(axis=(1, 2))
+        off = np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2))
+        least = np.linalg.eigvalsh(matrices)[:, 0]
+        if (off > 1e-6 * size).any() or (least <= 0 if name == "total" else least < -1e-6 * size).any():
+            raise BurstError(f"{path}: {name} holds matrices that are not covariances.")
 
 
 def holds_statistics(path: str | os.PathLike[str]) -> bool:
@@ -193,7 +244,7 @@ def holds_statistics(path: str | os.PathLike[str]) -> bool:
         return False
     try:
         return KEY in json.loads((path / "zarr.json").read_text(encoding="utf-8")).get("attributes", {})
-    except (ValueError, OSError, AttributeError):
+    except (ValueError, OSError, AttributeError, RecursionError, TypeError):
         return False
 
 

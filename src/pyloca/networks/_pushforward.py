@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from pyloca._forks import COMPUTING
 from pyloca._threads import after_fork
 
 __all__ = ["Pushforward", "exact_norms", "pushed_rows", "pushforward"]
@@ -114,6 +115,7 @@ def _layer_norm(layer: nn.LayerNorm, args: tuple[Tensor, ...], _output: Tensor) 
     return out if layer.bias is None else out + layer.bias
 
 
+@COMPUTING
 def pushed_rows(module: nn.Module, points: Tensor, tangents: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the same as `pushforward`, as numbers only: one output at a time, which is quicker where these are few.
 

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pyloca._forks import COMPUTING
 from pyloca._threads import after_fork
 
 __all__ = ["apply_rows", "jacobian_rows"]
@@ -15,6 +16,7 @@ TILE = 192  # a multiple of the tiles into which matrix products are cut, also w
 BLOCK = 12 * TILE  # rows at a time: few enough for the cache
 
 
+@COMPUTING
 def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
     """Run a module on rows, block by block.
 
@@ -52,6 +54,7 @@ def apply_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> ND
     return out.reshape(*points.shape[:-1], n_out)
 
 
+@COMPUTING
 def jacobian_rows(module: nn.Module, points: NDArray[np.float64], n_out: int) -> NDArray[np.float64]:
     """Compute ∂ module / ∂ input at rows, block by block.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import warnings
@@ -18,7 +19,7 @@ from pyloca._atomic import write_atomically
 from pyloca._sealed import Arrays, read_bytes, seal, unseal
 from pyloca.errors import ModelFileError
 
-__all__ = ["EVERY", "CheckpointFile", "State", "checkpoint_files"]
+__all__ = ["EVERY", "CheckpointFile", "State", "checkpoint_files", "is_state"]
 
 FORMAT, VERSION = "pyloca-checkpoint", 6
 EVERY = 10.0  # seconds between two writes; states in between are written when the fit is interrupted
@@ -32,7 +33,8 @@ class State:
     """All that a training needs to resume. Each solver has its own, whose fields are what a checkpoint holds.
 
     Fields are numbers, strings and tuples of them, which go into the JSON header of a safetensors file, and tensors and
-    dicts of tensors, which are the tensors of that file. Each has a default of the type that it is read as.
+    dicts of tensors, which are the tensors of that file. Each has a default of the type that it is read as; tensors of
+    numbers are float64 if their default is an empty float32.
     """
 
 
@@ -129,13 +131,16 @@ class CheckpointFile:
         try:
             header, arrays = unseal(read_bytes(path), FORMAT, (VERSION,), str(path))
             facts, values, history = header["facts"], header["state"], header["history"]
+            if not (isinstance(facts, dict) and isinstance(values, dict)):
+                raise KeyError("facts or state")
         except (ModelFileError, KeyError) as error:
             raise _DamagedError(str(error)) from error
         self._compare(path, facts)
         try:
             _join(state, values, {name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+            _check_history(history)
         except (KeyError, TypeError) as error:
-            raise _DamagedError(f"{path}: not the state of this training ({error}).") from error
+            raise _DamagedError(f"{path}: not the state of this training ({str(error)[:200]}).") from error
         return list(history)
 
     def keep(self, state: State, history: list[Record]) -> None:
@@ -233,8 +238,66 @@ def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> N
         new: Any
         if isinstance(old, Tensor):
             new = tensors[name]
+            kinds = (torch.float64, torch.float32) if old.is_floating_point() else (old.dtype,)  # float32: never filled
+            if new.dtype not in kinds or not bool(torch.isfinite(new).all()):
+                raise TypeError(f"{name} holds {new.dtype}, or values that are not finite")
         elif isinstance(old, dict):
             new = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
+        elif isinstance(old, tuple):
+            new = values[name]
+            if not isinstance(new, list) or not all(isinstance(part, str) for part in new):
+                raise TypeError(f"{name} is not a list of names")
+            new = tuple(new)
         else:
-            new = tuple(values[name]) if isinstance(old, tuple) else values[name]
+            new = values[name]
+            if not _is_like(new, old):
+                raise TypeError(f"{name} is {str(new)[:50]!r}")
         setattr(state, name, new)
+
+
+def _is_like(new: Any, old: Any) -> bool:
+    """Whether a value may be what a field of a state holds; infinite scores are those of the beginning."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return isinstance(old, bool) and isinstance(new, bool)
+    if isinstance(old, float):
+        return isinstance(new, (int, float)) and not math.isnan(new)
+    if isinstance(old, int):
+        return isinstance(new, int) and 0 <= new < 2**53
+    return isinstance(new, str)
+
+
+def _check_history(history: Any) -> None:
+    """Raise if what a file calls its history is not a list of records."""
+    if not isinstance(history, list) or not history:
+        raise TypeError("its history is empty")
+    for record in history:
+        numbers = {name: value for name, value in record.items() if name != "stage"} if isinstance(record, dict) else {}
+        if not {"iteration", "seconds"} <= set(numbers) or not isinstance(record.get("stage"), str):
+            raise TypeError("its history has a record without stage, iteration or time")
+        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers.values()):
+            raise TypeError("its history holds what is not a number")
+        if not isinstance(numbers["iteration"], int) or not math.isfinite(numbers["seconds"]):
+            raise TypeError("its history holds what is not a number")
+
+
+def is_state(state: Tensor) -> bool:
+    """Tell whether these bytes are the state of a generator of PyTorch.
+
+    Parameters
+    ----------
+    state : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_state(torch.Generator().get_state()), is_state(torch.zeros(3, dtype=torch.uint8))
+    (True, False)
+    """
+    try:
+        torch.Generator().set_state(state)
+    except (RuntimeError, TypeError):
+        return False
+    return True

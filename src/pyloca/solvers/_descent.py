@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from pyloca.errors import ConvergenceError
 from pyloca.networks import PushforwardKernel
-from pyloca.solvers._checkpoint import State
+from pyloca.solvers._checkpoint import State, is_state
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
@@ -213,6 +213,28 @@ class Descent:
         rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
         return torch.from_numpy(rows)
 
+    def fault(self, size: int, n: int, rungs: int) -> str:
+        """Name what a state that was read cannot have with so many parameters, bursts and decays; "" if nothing."""
+        at, some = self.state, self.state.subset
+        inside = some.ndim == 1 and len(some) > 0 and int(some[0]) >= 0 and int(some[-1]) < n
+        known = {
+            "theta": at.theta.shape == at.best_theta.shape == (size,),
+            "optimizer": LBFGS.fits(at.optimizer, size),
+            "subset": inside and bool((some.diff() > 0).all()),
+            "theta_before": at.theta_before.shape == (size,) or not np.isfinite(at.score_before),
+            "rung": max(at.rung, at.best_rung, at.rung_before) < rungs,
+            "decay": 0 <= at.decay < np.inf,
+        }
+        return next((name for name, good in known.items() if not good), "") or self.drawn_fault()
+
+    def drawn_fault(self) -> str:
+        """Name the generator whose state cannot be one; "" if there is none."""
+        at = self.state
+        numbers = at.random.shape == (624,) and bool(((at.random >= 0) & (at.random < 2**32)).all())
+        if not len(at.generator):
+            return ""  # nothing is restored
+        return "" if is_state(at.generator) and numbers and at.random_place <= 624 else "generator"
+
     def restore(self) -> None:
         """Set the generators as the state has them, after it was read from a checkpoint."""
         at = self.state
@@ -390,8 +412,10 @@ class Evaluation:
 
 def forward_all(kernel: PushforwardKernel, stack: Tensor) -> Tensor:
     """Compute the network's output for a whole stack, (1 + k, n, ·), in chunks."""
-    parts = [
-        kernel.forward(stack[:, start : start + CHUNK].contiguous()).clone()
-        for start in range(0, stack.shape[1], CHUNK)
-    ]
-    return torch.cat(parts, dim=1)
+    out = torch.empty(0)
+    for start in range(0, stack.shape[1], CHUNK):
+        part = kernel.forward(stack[:, start : start + CHUNK].contiguous())
+        if not start:
+            out = part.new_empty(len(part), stack.shape[1], part.shape[2])
+        out[:, start : start + CHUNK] = part
+    return out

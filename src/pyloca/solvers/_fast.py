@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling, unbend
 from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics
+from pyloca.geometry import BurstStatistics, chosen_statistics
 from pyloca.networks import (
     MLP,
     MLPKernel,
@@ -157,9 +157,13 @@ class _FastSolver:
         self.tol = 1e-2 if problem.tol is None else problem.tol
         # Without held-out bursts, the training bursts are used instead.
         self.held_out = problem.validation if len(problem.validation) else problem.train
-        self.trained = problem.statistics[problem.train]
-        self.shift = self.trained.means.mean(axis=0)
-        spread = np.square(self.trained.means - self.shift).sum(axis=1).mean()
+        few = len(problem.train) < MANY
+        self.trained = (
+            problem.statistics[problem.train] if few else chosen_statistics(problem.statistics, problem.train)
+        )
+        means = self.trained.means
+        self.shift = means.mean(axis=0)
+        spread = np.square(means - self.shift).sum(axis=1).mean()
         self.scale = float(np.sqrt(spread / self.trained.n_used))
         self.data = _Data(np.nan, torch.empty(0), torch.empty(0))
 
@@ -202,6 +206,7 @@ class _FastSolver:
         """Restore the state of an interrupted run, if there was one."""
         state = self.state
         if self.monitor.resume(state):
+            self.monitor.refuse(self._fault())
             for name in ("theta", "best_theta", "theta_before", "encoder", "anchors"):
                 setattr(state, name, getattr(state, name).to(self.problem.device))
             state.optimizer = {name: part.to(self.problem.device) for name, part in state.optimizer.items()}
@@ -209,6 +214,25 @@ class _FastSolver:
             self.descent.budget = self._budget()
         of_decoder = 0 if self.problem.decoder is None else FIT_ITERATIONS + DECODE_ITERATIONS
         self.monitor.expect(min(self.descent.budget, FIT_ITERATIONS + WHITEN_ITERATIONS + of_decoder))
+
+    def _fault(self) -> str:
+        """Name what the state that was read cannot have in this problem; "" if nothing."""
+        state, n, d = self.state, len(self.trained), self.problem.n_components
+        size, solved = len(self.encoder_kernel.theta), self.problem.decoder is None and self.state.stage == DECODE
+        anchored = d > self.trained.intrinsic_dim
+        known = {
+            "stage": state.stage in (WHITEN, DECODE),
+            "encoder": state.encoder.shape == (size,) or (state.stage == WHITEN and state.encoder.shape == (0,)),
+            "anchors": state.anchors.shape == ((n, 1 + d) if anchored else (0,)),
+            "out_scale": 0 < state.out_scale < np.inf and 0 < state.encoder_scale < np.inf,
+            "alignments": state.alignments <= len(STARTS) and len(state.restarts) <= len(STARTS),
+        }
+        fault = next((name for name, good in known.items() if not good), "")
+        if fault or solved:  # the optimizer is not used then
+            return fault or self.descent.drawn_fault()
+        if state.stage == DECODE:
+            return self.descent.fault(len(self.decoder_kernel.theta), n, len(DECODER_DECAY_RATIOS))
+        return self.descent.fault(size, n, len(DECAYS))
 
     def _budget(self) -> int:
         """Compute the iterations over all stages: `max_iter`, or a budget of our own for each start."""

@@ -82,7 +82,8 @@ class FeatureDecoder:
     Parameters
     ----------
     inputs, targets : Tensor (1 + k, n, d), (1 + k, n, D)
-        Stacks of points and tangents of the training bursts; sizes near 1.
+        Stacks of points and tangents of the training bursts; sizes near 1. `targets` may be a `LazyStack`: it is read
+        block by block.
     held_inputs, held_targets : Tensor (1 + k, m, d), (1 + k, m, D)
         Of the held-out bursts.
     activation : str
@@ -106,12 +107,13 @@ class FeatureDecoder:
         equations = inputs.shape[0] * inputs.shape[1]  # more units than these tell nothing new
         most = min(equations, MOST_IN_TURNS if held_inputs.shape[1] < FEW_JUDGES else equations)
         self.widths = (0,) if linear else tuple(width for width in WIDTHS if width <= most) or WIDTHS[:1]
-        self.inputs, self.targets = inputs.cpu().numpy(), targets.cpu().numpy()
-        self.held_inputs, self.held_targets = held_inputs.cpu().numpy(), held_targets.cpu().numpy()
-        self._size = float(np.sqrt(np.square(self.targets[0]).sum(axis=1).mean()))
+        self.inputs, self.held_inputs = inputs.cpu().numpy(), held_inputs.cpu().numpy()
+        self.targets, self.held_targets = targets, held_targets[:, :].cpu().numpy()
+        n, d = inputs.shape[1:]
+        squares = [np.square(self._targets(rows)[0]).sum(axis=1) for rows in _blocks(np.arange(n))]
+        self._size = float(np.sqrt(np.concatenate(squares).mean()))
         self.activation = activation
         random = np.random.RandomState(seed)
-        n, d = self.inputs.shape[1:]
         directions = random.standard_normal((WIDTHS[-1], d)) / np.sqrt(d)
         places = self.inputs[0, random.randint(n, size=WIDTHS[-1])]
         self._inner = _Inner(directions, places + JITTER * random.standard_normal(places.shape))
@@ -220,20 +222,22 @@ class FeatureDecoder:
             return
         for fold in range(FOLDS):
             judges = self._rows[fold::FOLDS]
-            yield np.setdiff1d(self._rows, judges), self.inputs[0, judges], self.targets[0, judges]
+            yield np.setdiff1d(self._rows, judges), self.inputs[0, judges], self._targets(judges)[0]
 
     def _normal(self, inner: tuple[Array, Array], rows: Rows) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Return Gram matrices (q, q) and moments (q, D) of values and of tangents."""
         q, dim = len(inner[0]) + self.inputs.shape[2] + 1, self.targets.shape[2]
         grams, moments = np.zeros((2, q, q)), np.zeros((2, q, dim))
-        for start in range(0, len(rows), BLOCK):
-            part = rows[start : start + BLOCK]
-            features, targets = self._features(inner, self.inputs[:, part]), self.targets[:, part]
+        for part in _blocks(rows):
+            features, targets = self._features(inner, self.inputs[:, part]), self._targets(part)
             for kind, slabs in enumerate((slice(0, 1), slice(1, None))):
                 flat = features[slabs].reshape(-1, q)
                 grams[kind] += flat.T @ flat
                 moments[kind] += flat.T @ targets[slabs].reshape(-1, dim)
         return (grams[0], grams[1]), (moments[0], moments[1])
+
+    def _targets(self, rows: Rows) -> Array:
+        return self.targets[:, torch.from_numpy(rows)].cpu().numpy()
 
     def _features(self, inner: tuple[Array, Array], stack: Array) -> Array:
         """Compute what the outer weights act on, of points and tangents: (…, n, d) to (…, n, p + d + 1)."""
@@ -248,3 +252,7 @@ class FeatureDecoder:
         out[:, :, width:-1] = stack
         out[0, :, -1] = 1
         return out
+
+
+def _blocks(rows: Rows) -> Iterator[Rows]:
+    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))

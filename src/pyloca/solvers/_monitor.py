@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from pyloca._forks import RESTING, breathe
+from pyloca.errors import ModelFileError
 from pyloca.solvers._checkpoint import CheckpointFile, State
 
 __all__ = ["Monitor", "StopTraining"]
@@ -95,6 +97,7 @@ class Monitor:
         ----------
         iterations : int, default=1
         """
+        breathe()
         if self._bar is not None:
             self._bar.update(iterations)
 
@@ -132,7 +135,8 @@ class Monitor:
         losses_text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
         self._log(f"{stage} {iteration}: {losses_text} ({entry['seconds']:.1f} s)")
         # A list, not any(): every callback sees every record.
-        answers = [callback(dict(entry)) for callback in self._callbacks]
+        with RESTING:
+            answers = [callback(dict(entry)) for callback in self._callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             raise StopTraining
 
@@ -167,6 +171,22 @@ class Monitor:
         self._start -= history[-1]["seconds"]
         self.advance(history[-1]["iteration"])
         return True
+
+    def refuse(self, fault: str) -> None:
+        """Refuse the state that `resume` has read, if it cannot be one of this training although its checksum is right.
+
+        Parameters
+        ----------
+        fault : str
+            What cannot be; empty if all can.
+
+        Raises
+        ------
+        ModelFileError
+        """
+        if fault and self._checkpoint is not None:
+            path, self._checkpoint = self._checkpoint.path, None  # which is left as it is
+            raise ModelFileError(f"{path}: not the state of this training ({fault}). Delete it, or give another path.")
 
     def close(self) -> None:
         """Write the latest state, and remove the progress bar."""

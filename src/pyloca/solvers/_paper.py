@@ -22,7 +22,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError, ConvergenceError
 from pyloca.networks import MLP
 from pyloca.objectives import burst_covariance, frobenius, reconstruction
-from pyloca.solvers._checkpoint import State
+from pyloca.solvers._checkpoint import State, is_state
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
 
@@ -32,6 +32,7 @@ LEARNING_RATES = (1e-3, 3e-4, 1e-4)
 CHECK_EVERY = 100  # epochs
 PATIENCE = 2000  # epochs
 BATCHES = 9  # 1800 bursts in batches of 200 on `mushroom`; the other experiments have 9 to 18
+ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it remembers of a parameter
 RETRIES = 3
 
 
@@ -127,6 +128,7 @@ class _PaperSolver:
         loss = self._validation_loss()
         self._keep_best(loss if math.isfinite(loss) else math.inf)
         if self.monitor.resume(self.state):
+            self.monitor.refuse(self._fault())
             self._restore()
         else:
             self._begin(0)
@@ -252,6 +254,36 @@ class _PaperSolver:
         return replace(
             self.state, networks=_weights(self.networks), moments=moments, generator=self.generator.get_state()
         )
+
+    def _fault(self) -> str:
+        """Name what the state that was read cannot have in this problem; "" if nothing."""
+        state, weights = self.state, _weights(self.networks)
+        shapes = {name: (value.shape, value.dtype) for name, value in weights.items()}
+        known = {
+            name: {key: (value.shape, value.dtype) for key, value in getattr(state, name).items()} == shapes
+            for name in ("best", "networks")
+        }
+        known |= {
+            "weights": all(bool(torch.isfinite(value).all()) for value in state.best.values()),
+            "place": state.place < len(LEARNING_RATES),
+            "rate": 0 < state.rate <= max(LEARNING_RATES),
+            "retries": state.retries <= RETRIES,
+            "epoch": state.best_epoch <= state.epoch,
+            "moments": self._are_moments(state.moments),
+            "generator": is_state(state.generator),
+        }
+        return next((name for name, good in known.items() if not good), "")
+
+    def _are_moments(self, moments: dict[str, Tensor]) -> bool:
+        """Whether a dict of tensors may be what both Adams remember."""
+        expected: dict[str, torch.Size] = {}
+        for i, parameters in enumerate((self.encoder.parameters(), self.networks.parameters())):
+            for j, parameter in enumerate(parameters):
+                shapes = (torch.Size(()), parameter.shape, parameter.shape)
+                expected |= {f"{i}.{j}.{name}": shape for name, shape in zip(ADAM, shapes, strict=True)}
+        return all(
+            expected.get(name) == value.shape and value.is_floating_point() for name, value in moments.items()
+        ) and all(f"{name.rpartition('.')[0]}.{part}" in moments for name in moments for part in ADAM)
 
     def _restore(self) -> None:
         """Invert `_snapshot`."""

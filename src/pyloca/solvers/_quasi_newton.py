@@ -165,6 +165,32 @@ class LBFGS:
         at = {"theta": self.theta, "gradient": self.gradient, "value": torch.tensor(self.value, dtype=torch.float64)}
         return {name: tensor.clone() for name, tensor in (at | self._memory.state()).items()}
 
+    @staticmethod
+    def fits(state: dict[str, Tensor], size: int) -> bool:
+        """Whether a dict of tensors has the form of a state of so many parameters.
+
+        Parameters
+        ----------
+        state : dict of str to Tensor
+        size : int
+
+        Returns
+        -------
+        bool
+        """
+        first, pairs = state.get("first"), state.get("s")
+        if first is None or pairs is None or first.shape != () or first.dtype != torch.int64 or pairs.ndim != 2:
+            return False
+        n, wide = len(pairs), (len(pairs), size)
+        shapes = {"theta": (size,), "gradient": (size,), "value": (), "s": wide, "y": wide, "sy": (n, n), "first": ()}
+        alike = {name: tuple(tensor.shape) for name, tensor in state.items()} == shapes
+        numbers = all(
+            tensor.dtype == torch.float64 and bool(torch.isfinite(tensor).all())
+            for name, tensor in state.items()
+            if name != "first"
+        )
+        return alike and numbers and n <= MEMORY and 0 <= int(first) <= 2 * MEMORY - n
+
     @classmethod
     def resume(cls, function: Function, state: dict[str, Tensor]) -> LBFGS:
         """Go on, bit for bit, from a state of an optimizer of the same function, once a preconditioner is set.

@@ -94,7 +94,7 @@ class _Shard:
         return vars(self) | {"kernel": None}
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        with one_thread():
+        with one_thread(helping=True):
             if self.kernel is None:
                 self.kernel = make_kernel(self.network)
             self.kernel.theta.copy_(torch.from_numpy(theta))
