@@ -392,20 +392,21 @@ def test_the_skip_can_be_spared_from_the_decay():
 def test_dead_hidden_layers_are_drawn_anew():
     module = make_mlp()
     kernel = MLPKernel(module)
-    assert kernel.woken(kernel.theta, torch.Generator()) is kernel.theta
+    assert not kernel.is_dead(kernel.theta)
     with torch.no_grad():
         for layer in module.linear_layers():
             layer.weight *= 1e-3
     kernel, skip = MLPKernel(module), module.skip.weight.clone()
     dead = kernel.theta.clone()
-    kernel.load(kernel.woken(kernel.theta, torch.Generator().manual_seed(0)))
-    assert all(float(layer.weight.detach().norm()) > 0.05 for layer in module.linear_layers())
+    assert kernel.is_dead(dead)
+    woken = kernel.woken(dead, torch.Generator().manual_seed(0))
+    assert torch.equal(dead, kernel.theta)  # not changed in place
+    assert torch.equal(woken, kernel.woken(dead, torch.Generator().manual_seed(0)))
+    kernel.load(woken)
+    assert not kernel.is_dead(woken)
     assert torch.equal(module.skip.weight, skip)
-    same = MLPKernel(module).woken(dead, torch.Generator().manual_seed(0))
-    assert torch.equal(same, kernel.theta)  # by the generator alone
 
 
 def test_a_network_without_hidden_layers_or_skip_cannot_die():
     for kernel in (MLPKernel(make_mlp(hidden=())), MLPKernel(make_mlp(skip=False))):
-        theta = torch.zeros_like(kernel.theta)
-        assert kernel.woken(theta, torch.Generator()) is theta
+        assert not kernel.is_dead(torch.zeros_like(kernel.theta))

@@ -146,11 +146,31 @@ class MLPKernel:
             self.penalty = torch.ones_like(self.theta)
             self._views(self.penalty)[-1][:, self._sizes[-1][0] + 1 :] = 0
 
-    def woken(self, theta: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw dead hidden layers anew, as at the start of training; the linear skip stays.
+    def is_dead(self, theta: Tensor) -> bool:
+        """Tell whether weight decay has shrunk the hidden layers to nothing, beside the linear skip.
 
-        Where all hidden weights are zero, so is their gradient: a saddle that no descent leaves. The new ones have an
-        output, though a small one: without, the preconditioner would see nothing but the decay, and kill them again.
+        Their gradient is then zero too: a saddle that no descent leaves.
+
+        Parameters
+        ----------
+        theta : Tensor (p,)
+
+        Returns
+        -------
+        bool
+        """
+        views = list(zip(self._views(theta), self._sizes, strict=True))
+        if self._skip is None or len(views) == 1:
+            return False
+        skip = views[-1][0][:, self._sizes[-1][0] + 1 :]
+        reach = math.prod(float(rows[:, :n_in].norm()) for rows, (n_in, _) in views)
+        return reach <= DEAD * float(skip.norm())
+
+    def woken(self, theta: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the hidden layers anew, as at the start of training; the linear skip stays.
+
+        They have an output, though a small one: without, the preconditioner would see nothing but the decay, and kill
+        them again.
 
         Parameters
         ----------
@@ -160,19 +180,12 @@ class MLPKernel:
         Returns
         -------
         Tensor (p,)
-            θ itself if the hidden layers live.
         """
-        layers = [rows[:, :n_in] for rows, (n_in, _) in zip(self._views(theta), self._sizes, strict=True)]
-        if self._skip is None or len(layers) == 1:
-            return theta
-        skip = self._views(theta)[-1][:, self._sizes[-1][0] + 1 :]
-        if math.prod(float(weights.norm()) for weights in layers) > DEAD * float(skip.norm()):
-            return theta
         theta = theta.clone()
         for i, (rows, (n_in, n_out)) in enumerate(zip(self._views(theta), self._sizes, strict=True)):
             fresh = nn.Linear(n_in, n_out, dtype=theta.dtype, device=theta.device)
             with torch.no_grad():
-                draw(fresh, generator, last=i == len(layers) - 1)
+                draw(fresh, generator, last=i == len(self._sizes) - 1)
             rows[:, :n_in], rows[:, n_in] = fresh.weight.detach(), fresh.bias.detach()
         return theta
 

@@ -10,14 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pyloca.errors import ConvergenceError
-from pyloca.networks import PushforwardKernel
+from pyloca.networks import MLPKernel, PushforwardKernel
 from pyloca.solvers._checkpoint import State, is_state
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import CHUNK
@@ -72,7 +72,6 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
-    woken: Callable[[Tensor], Tensor] | None = None  # takes θ from which no descent leads to another that does the same
     # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
     network: nn.Module | None = None
     narrowed: Callable[[Loss, slice], Loss] | None = None
@@ -274,7 +273,8 @@ class Descent:
                 at.optimizer = {}
             else:
                 at.stage_best, at.idle, at.going = np.inf, 0, True
-                at.theta = at.theta if task.woken is None else task.woken(at.theta)
+                if _is_dead(task.kernel, at.theta):
+                    at.theta = task.kernel.woken(at.theta, self.generator)
                 score = self._score(task, at.theta)
             limit = patience if at.settling else PATIENCE
             while at.going and at.idle < limit and at.iteration < at.last:
@@ -298,12 +298,12 @@ class Descent:
                 self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
             if at.settling:
                 break
-            gained = self._gained(task, gain)
+            gained, dead = self._gained(task, gain), _is_dead(task.kernel, at.theta)
             if not gained and not score.many_lost:  # what is better by chance only is not as smooth
                 at.best_score, at.best_theta, at.best_rung = at.score_before, at.theta_before, at.rung_before
             at.score_before, at.theta_before, at.rung_before = at.best_score, at.best_theta, at.best_rung
             at.theta = at.best_theta  # without the memory of L-BFGS, which would mislead: another decay leads far
-            if (gained or score.many_lost) and at.rung + 1 < len(task.ratios):
+            if (gained or score.many_lost or dead) and at.rung + 1 < len(task.ratios):
                 at.rung += 1
             elif patience > PATIENCE:
                 at.settling, at.rung = True, at.best_rung
@@ -388,6 +388,10 @@ class Descent:
     def _score(self, task: Task, theta: Tensor) -> Score:
         task.kernel.theta.copy_(theta)
         return task.score(forward_all(task.kernel, task.held_out))
+
+
+def _is_dead(kernel: PushforwardKernel, theta: Tensor) -> TypeGuard[MLPKernel]:
+    return isinstance(kernel, MLPKernel) and kernel.is_dead(theta)
 
 
 class Evaluation:

@@ -417,14 +417,9 @@ class _FastSolver:
             ratios=DECAYS,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
-            woken=self._woken,
             network=self.encoder,
             narrowed=_narrowed,
         )
-
-    def _woken(self, theta: Tensor) -> Tensor:
-        kernel = self.encoder_kernel
-        return kernel.woken(theta, self.generator) if isinstance(kernel, MLPKernel) else theta
 
     # -- decode -------------------------------------------------------------------------------------------------
 
