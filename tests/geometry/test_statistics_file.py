@@ -118,7 +118,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, small_parts, monkeypatch):
 
 def test_other_data_or_options_do_not_go_on(tmp_path, small_parts, monkeypatch):
     save_bursts(spiky(), tmp_path / "b.zarr")
-    monkeypatch.setattr(_statistics_file, "save_statistics", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(
+        _statistics_file, "save_statistics", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         write_statistics(tmp_path / "b.zarr", tmp_path / "s.zarr")
     monkeypatch.undo()

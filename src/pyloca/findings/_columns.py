@@ -125,8 +125,8 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
     return Finding(
         "columns",
         f"columns that are no measurement of the state stand among the sensors: {look.listed(features, data)}. Leave "
-        f"them out: exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
-        "which leaves out what is certain.",
+        f"them out: exclude={_exclude(features, data)}, --exclude in the shell; feature_scale='auto' leaves out only "
+        "what is certain.",
     )
 
 
