@@ -33,11 +33,12 @@ def _table(rows: dict[str, Any]) -> list[str]:
                 ("stress", f"stress {run.get('stress', 0):.1e} px²"),
                 ("speed_up", f"2 workers {run.get('speed_up', 0):.1f} × as fast as 1"),
                 ("fits", f"{run.get('killed')} workers killed in {run.get('fits')} fits"),
-                ("runs", f"{run.get('runs')} runs, {run.get('done_before', 0)} done before"),
+                ("lost", f"lost in {run.get('lost')} of {run.get('runs')} runs"),
+                ("runs", "" if "lost" in run else f"{run.get('runs')} runs"),
                 ("code", f"ended by the limit of 2 GB, exit code {run.get('code')}"),
                 ("addresses", ", ".join(run.get("addresses", ())) or "none"),
             )
-            if key in run
+            if key in run and text
         )
         value = f"{row['median']:.2g} {row['what']}"
         more = "; ".join(text for text in (more, row.get("note", "")) if text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import resource
 import time
+from typing import Any
 
 from benchmarks.files import reading, states, writing
 from benchmarks.files.lab import lab
-from benchmarks.tables import print_table, write_results
+from benchmarks.tables import RESULTS, commit, print_table, write_results
 
 __all__ = ["run"]
 
@@ -16,8 +19,10 @@ ROWS = writing.ROWS | reading.ROWS | states.ROWS
 
 def run(seeds: list[int], only: str = "") -> bool:
     """Run all rows, or those whose names contain one of the words in `only`; the first seed draws what is random."""
-    words = [word for word in only.split(",") if word]
-    facts, shown = {}, []
+    words = [word for word in re.split(r",(?! )", only) if word]  # names of rows have commas, with a space after them
+    kept = RESULTS / "faults_of_files.json"
+    facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))["rows"] if words and kept.is_file() else {}
+    shown, asked = [], []
     for name, row in ROWS.items():
         if words and not any(word in name for word in words):
             continue
@@ -27,13 +32,14 @@ def run(seeds: list[int], only: str = "") -> bool:
         seconds = _seconds() - before
         for fault in faults:
             print(f"{name}: {fault}", flush=True)
-        facts[name] = {"tried": tried, "faults": faults, "processor_seconds": round(seconds, 1)}
+        facts[name] = {"tried": tried, "faults": faults, "processor_seconds": round(seconds, 1), "commit": commit()}
         shown.append((name, tried, tried - len(faults) if tried else 0, round(seconds)))
+        asked.append(facts[name])
+        facts = {name: facts[name] for name in ROWS if name in facts}  # in the order of the table
+        write_results("faults_of_files", {"seed": seeds[0], "rows": facts}, quiet=True)  # a long run may end early
         print(f"{name}: {tried} tried, {len(faults)} faults, {time.strftime('%H:%M:%S')}", flush=True)
     print_table("faults of files", ("what", "tried", "as it should be", "processor s"), shown)
-    if not words:
-        write_results("faults_of_files", {"seed": seeds[0], "rows": facts})
-    return all(row["tried"] and not row["faults"] for row in facts.values())
+    return all(row["tried"] and not row["faults"] for row in asked)
 
 
 def _seconds() -> float:

@@ -20,6 +20,7 @@ from benchmarks.files.reading import SECONDS, in_child
 __all__ = ["ROWS"]
 
 FORGED, FLIPS, CUTS = 1000, 1000, 64
+FOLDERS = 300  # of statistics, each of which has fifty files
 OPTIONS: dict[str, dict[str, Any]] = {
     "fast": {"n_components": 2, "max_iter": 200},
     "anchored": {"n_components": 3, "max_iter": 200},
@@ -175,7 +176,7 @@ def _used(path: Path, what: str, expected: np.ndarray | None) -> list[str]:
 def forged_statistics(folder: Path, seed: int) -> tuple[int, list[str]]:
     """Change one entry of the manifest or one array, and make the checksums right."""
     random, original = np.random.RandomState(seed), _statistics(folder)
-    n = FORGED // 2
+    n = FOLDERS
 
     def work() -> list[str]:
         faults = []
@@ -252,7 +253,7 @@ def spoiled_statistics(folder: Path, seed: int) -> tuple[int, list[str]]:
     random, original = np.random.RandomState(seed), _statistics(folder)
     files = sorted(file.relative_to(original) for file in original.rglob("*") if file.is_file())
     deep = json.dumps({"attributes": {"pyloca-statistics": 0}}).replace("0", "[" * 100_000 + "]" * 100_000)
-    n = FLIPS // 2
+    n = FOLDERS
 
     def work() -> list[str]:
         faults, path, expected = [], folder / "spoiled.zarr", _use(original)

@@ -1,6 +1,6 @@
 """The same bits with 1, 2 and 4 workers, with threads, and when a worker is killed at a random moment of the training.
 
-6,000 bursts stand for 100,000: shards are made smaller in the process that fits. The figure is the number of fits that
+2,400 bursts stand for 100,000: shards are made smaller in the process that fits. The figure is the number of fits that
 differ in a bit from the one without workers; a row also fails if workers were never asked for an evaluation.
 """
 
@@ -27,12 +27,12 @@ from pyloca.solvers import _descent, _fast, _shards
 
 __all__ = ["ROWS"]
 
-N, M, SHARD, KILLS = 6000, 20, 1024, 20
+N, M, SHARD, KILLS, IN_A_FIT = 2400, 10, 512, 20, 5
 
 
 def fit() -> NDArray[np.float64]:
     data = datasets.mushroom(N, M, random_state=0)
-    model = LOCA(burst_std=data.burst_std, hidden_layers=(20,), max_iter=800, random_state=0)
+    model = LOCA(burst_std=data.burst_std, hidden_layers=(10,), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         return model.fit(data.bursts).embedding_
@@ -83,20 +83,21 @@ def counted(at: Callable[[int], None] = lambda number: None) -> Iterator[list[in
 
 
 def killed(seed: int) -> dict[str, Any]:
-    """Kill one of two workers at a random moment of the training, until so many were really killed.
+    """Kill one of two workers at random moments of the training, several in each fit, until so many were really killed.
 
     A moment is some time after a random evaluation has been asked of the workers, so that it always lies in the
-    training, however busy the machine is. A fit that ends before the signal is sent does not count.
+    training, however busy the machine is. A signal that is sent after the fit does not count.
     """
     from distributed import Client, LocalCluster
 
     expected, moments = reference(), random.Random(seed)
-    differ, hit, fits, plan = 0, 0, 0, (-1, 0.0)  # the latter: which evaluation, and how many seconds after it began
+    differ, hit, fits = 0, 0, 0
+    plan: dict[int, float] = {}  # evaluations, and how many seconds after each began
     training = threading.Event()
 
     def start(number: int) -> None:
-        if number == plan[0]:
-            threading.Timer(plan[1], kill).start()
+        if number in plan:
+            threading.Timer(plan[number], kill).start()
 
     def kill() -> None:
         nonlocal hit
@@ -113,7 +114,8 @@ def killed(seed: int) -> dict[str, Any]:
         evaluations = asked[0]
         while hit < KILLS and fits < 2 * KILLS:
             asked[0], fits = 0, fits + 1
-            plan = moments.randint(1, evaluations - 1), moments.uniform(0, 0.02)
+            chosen = moments.sample(range(1, evaluations - 5), min(IN_A_FIT, KILLS - hit))
+            plan = {number: moments.uniform(0, 0.02) for number in chosen}
             training.set()
             try:
                 differ += int(not np.array_equal(fit(), expected))

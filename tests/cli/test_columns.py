@@ -255,7 +255,10 @@ def test_points_with_missing_cells_are_dropped_with_a_word(folder, gaps):
 def test_rows_are_not_dropped(folder, gaps):
     done = run("transform", folder / "m.safetensors", gaps)
     assert done.exit_code == 3
-    assert "in 10 of 240 rows, the first is row 2 (cells by sensor: a: 2, b: 1, c: 8)" in done.stderr
+    assert "10 of 240 rows have cells that are empty, not finite or beyond 1e+100 (by sensor: a: 2, b: 1, c: 8)" in (
+        done.stderr
+    )
+    assert "The first of them is row 3 below the header, of burst" in done.stderr
     done = run("transform", folder / "m.safetensors", gaps, "--missing", "drop")
     assert done.exit_code == 3
     assert "10 of 240 rows have missing cells (a: 2; b: 1; c: 8)" in done.stderr and "add --bursts" in done.stderr

@@ -51,6 +51,39 @@ def test_from_a_store_by_statistics_to_a_model(folder):
     assert (folder / "again.csv").read_text() == (folder / "raw.csv").read_text()
 
 
+def test_statistics_know_the_column_that_names_the_bursts(folder):
+    data = planar_bursts(60, 8)[1]
+    rows = [f"s{i},{','.join(map(str, point))}" for i, burst in enumerate(data) for point in burst]
+    (folder / "t.csv").write_text("state,p,q,r\n" + "\n".join(rows) + "\n")
+    assert run("statistics", folder / "t.csv", "--burst-id", "state", "-o", folder / "t.zarr").exit_code == 0
+    model = folder / "m.safetensors"
+    done = run("fit", folder / "t.zarr", *FIT, "-o", model, "--embedding", folder / "z.csv")
+    assert done.exit_code == 4, done.output
+    assert (folder / "z.csv").read_text().startswith("state,z0,z1\ns0,")
+    done = run("transform", model, folder / "t.csv", "--bursts")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("state,z0,z1\ns0,")
+
+
+def test_noise_is_not_given_twice(folder):
+    assert run("statistics", folder / "b.zarr", "-o", folder / "s.zarr", "--measurement-noise", "1e-4").exit_code == 0
+    done = run("fit", folder / "s.zarr", *FIT, "-o", folder / "m.safetensors", "--measurement-noise", "1e-4")
+    assert done.exit_code == 2
+    assert "--measurement-noise would do nothing" in done.stderr
+
+
+def test_strays_of_statistics_may_be_left_out(folder):
+    points = planar_bursts(200, 12)[1]
+    points[7] += 50.0
+    save_bursts(Bursts(points, burst_std=0.01), folder / "far.zarr")
+    assert run("statistics", folder / "far.zarr", "-o", folder / "s.zarr").exit_code == 0
+    left = [
+        json.loads(run("fit", folder / "s.zarr", *FIT, "--json", "--max-strays", part).stdout or "{}").get("strays", {})
+        for part in ("0.01", "0")
+    ]
+    assert list(left[0]) == ["7"] and not left[1]
+
+
 def test_bursts_are_written_to_a_store(folder):
     rows = "\n".join(f"{i // 5},{i % 7},{i % 3}" for i in range(60))
     (folder / "t.csv").write_text(f"burst_id,p,q\n{rows}\n")

@@ -32,6 +32,7 @@ from pyloca.estimator import read_like
 from pyloca.findings import (
     Gap,
     Neighborhood,
+    as_large_as_the_data,
     foreign_sensors,
     judge,
     largest_gap,
@@ -365,6 +366,17 @@ def test_units_that_drown_a_feature_are_named(name):
     even = Bursts(points / points.std(axis=(0, 1)))
     assert BurstStatistics.from_bursts(even).intrinsic_dim == 2
     assert uneven_units(even, 2) is None
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_rows_in_wrong_bursts_are_not_blamed_on_units(name):
+    """Then bursts are as large as the data in every feature, and dividing these by their spreads would not help."""
+    bursts = sensed(SENSORS[name])
+    points = np.random.RandomState(0).permutation(bursts.to_array().reshape(-1, bursts.n_features))
+    mixed = Bursts(points.reshape(200, 30, -1))
+    k = BurstStatistics.from_bursts(mixed).intrinsic_dim
+    assert uneven_units(mixed, k) is None
+    assert "wrong bursts" in as_large_as_the_data(BurstStatistics.from_bursts(mixed), mixed).message
 
 
 def test_small_features_that_drown_nothing_are_left_in_peace():

@@ -118,7 +118,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, small_parts, monkeypatch):
 
 def test_other_data_or_options_do_not_go_on(tmp_path, small_parts, monkeypatch):
     save_bursts(spiky(), tmp_path / "b.zarr")
-    monkeypatch.setattr(_statistics_file, "save_statistics", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(
+        _statistics_file, "save_statistics", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         write_statistics(tmp_path / "b.zarr", tmp_path / "s.zarr")
     monkeypatch.undo()
@@ -170,6 +172,49 @@ def test_forged_statistics_with_valid_checksums(tmp_path, name, change):
     save_statistics(statistics, tmp_path / "s.zarr")
     with pytest.raises(BurstError, match=r"expected|not finite"):
         read_statistics(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("facts", 1e308),
+        ("facts.tails", "\x1b[31m"),
+        ("facts.known_std", -1),
+        ("facts.feature_names", [1, 2]),
+        ("shapes", "x"),
+        ("shapes.means", [[]]),
+        ("digests", {}),
+    ],
+)
+def test_forged_manifests_with_a_valid_checksum(tmp_path, name, value):
+    path = save_statistics(BurstStatistics.from_bursts(ARRAY), tmp_path / "s.zarr")
+    whole = json.loads((path / "zarr.json").read_text())
+    manifest = place = whole["attributes"]["pyloca-statistics"]
+    *above, last = name.split(".")
+    for key in above:
+        place = place[key]
+    place[last] = value
+    del manifest["sha256"]
+    manifest["sha256"] = _statistics_file._seal(manifest)
+    (path / "zarr.json").write_text(json.dumps(whole))
+    with pytest.raises(BurstError, match="not a readable folder of burst statistics"):
+        read_statistics(path)
+
+
+def test_covariances_that_cannot_be(tmp_path):
+    statistics = BurstStatistics.from_bursts(ARRAY, measurement_noise=1e-3)
+    statistics.total[3] *= -1
+    save_statistics(statistics, tmp_path / "s.zarr")
+    with pytest.raises(BurstError, match="total holds matrices that are not covariances"):
+        read_statistics(tmp_path / "s.zarr")
+
+
+def test_deep_json_is_not_statistics(tmp_path):
+    path = save_statistics(BurstStatistics.from_bursts(ARRAY), tmp_path / "s.zarr")
+    (path / "zarr.json").write_text('{"attributes": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    assert not holds_statistics(path)
+    with pytest.raises(BurstError, match="not a readable folder of burst statistics"):
+        read_statistics(path)
 
 
 def test_what_are_statistics(tmp_path):

@@ -12,6 +12,7 @@ import torch
 
 from helpers import planar_bursts
 from pyloca import LOCA, Bursts, ModelFileError, TrustWarning
+from pyloca._sealed import seal, unseal
 from pyloca.geometry import BurstStatistics
 from pyloca.solvers import CheckpointFile, Problem, _fast, _paper
 from pyloca.solvers._checkpoint import State
@@ -94,6 +95,49 @@ def test_the_file_holds_the_fields_of_the_state_and_no_others(solver, kind, tmp_
         LOCA(2, **options, callbacks=[stop]).fit(planar_bursts(30, 10)[1], checkpoint=tmp_path / "c")
     tensors = {name.partition(".")[0] for name in safetensors.numpy.load_file(tmp_path / "c")}
     assert tensors | header(tmp_path / "c")["state"].keys() == {f.name for f in fields(kind)}
+
+
+FORGERIES = {
+    "fast": {
+        "theta": lambda header, arrays: arrays.update(theta=arrays["theta"][:-1]),
+        "theta holds": lambda header, arrays: arrays.update(theta=np.full_like(arrays["theta"], np.nan)),
+        "optimizer": lambda header, arrays: arrays.pop("optimizer.s"),
+        "subset": lambda header, arrays: arrays.update(subset=arrays["subset"] + 10**6),
+        "generator": lambda header, arrays: arrays.update(generator=arrays["generator"][:7]),
+        "rung": lambda header, arrays: header["state"].update(rung=99),
+        "stage": lambda header, arrays: header["state"].update(stage="x"),
+        "iteration is": lambda header, arrays: header["state"].update(iteration=-1),
+        "restarts": lambda header, arrays: header["state"].update(restarts=[1]),
+        "history": lambda header, arrays: header.update(history=[]),
+    },
+    "paper": {
+        "networks": lambda header, arrays: arrays.update({"networks.0.net.0.weight": np.zeros((1, 1), np.float32)}),
+        "moments": lambda header, arrays: arrays.pop(min(name for name in arrays if name.startswith("moments"))),
+        "epoch": lambda header, arrays: header["state"].update(best_epoch=10**12),
+        "rate": lambda header, arrays: header["state"].update(rate=0.0),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("solver", "fault"), [(solver, fault) for solver, faults in FORGERIES.items() for fault in faults]
+)
+@pytest.mark.filterwarnings("ignore::pyloca.TrustWarning")
+def test_forged_states_with_a_valid_checksum_are_refused(solver, fault, tmp_path):
+    """What cannot be a state of this training is our own error, and the file stays as it is."""
+    options = {"burst_std": 0.01, "random_state": 0, "hidden_layers": (5,), "solver": solver, "max_iter": 200}
+    bursts, path = planar_bursts(30, 10)[1], tmp_path / "c"
+    stop = interrupt("whiten" if solver == "fast" else "adam 0.001", 0)
+    with pytest.raises(KeyboardInterrupt):
+        LOCA(2, **options, callbacks=[stop]).fit(bursts, checkpoint=path)
+    header, arrays = unseal(path.read_bytes(), "pyloca-checkpoint", (5,), "c")
+    header, arrays = copy.deepcopy(header), dict(arrays)
+    FORGERIES[solver][fault](header, arrays)
+    forged = seal("pyloca-checkpoint", header, arrays)
+    path.write_bytes(forged)
+    with pytest.raises(ModelFileError, match=rf"not the state of this training \(.*{fault}"):
+        LOCA(2, **options).fit(bursts, checkpoint=path)
+    assert path.read_bytes() == forged
 
 
 # -- the fast solver --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._arguments import LARGEST
 from pyloca._atomic import write_atomically
 from pyloca.bursts import (
     BURST_ID,
@@ -246,6 +247,7 @@ def read_rows_like(model: LOCA, data: str, columns: Columns) -> tuple[Array, Lab
         names, exclude = (columns.names, columns.exclude) if known is None else (known, ())
         table = _read_rows(source, burst_id_of(model, columns), names, exclude, needed=columns.burst_id is not None)
         _whole(table.values, table.names, columns)
+        _refuse_bad_rows(model, table)
     if known is None:
         say_left_out(dict.fromkeys(table.text_columns, "text"))
     else:
@@ -269,6 +271,21 @@ def read_array(data: str) -> Array:
     """Read an array (n, D) from a .npy file."""
     with _named(data):
         return _read_npy(data)
+
+
+def _refuse_bad_rows(model: LOCA, table: Table) -> None:
+    """Name the first row that has no coordinates as a user finds it in the table, by its burst if it has a name."""
+    bad = ~(np.abs(table.values) <= LARGEST)  # nan is not
+    if not bad.any() or table.values.shape[1] != model.n_features_in_:
+        return
+    cells = ", ".join(f"{table.names[j]}: {bad[:, j].sum()}" for j in np.flatnonzero(bad.any(axis=0)))
+    n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
+    burst = "" if table.labels is None else f", of burst '{table.labels[first]}'"
+    raise BurstError(
+        f"{n:,} of {len(bad):,} rows have cells that are empty, not finite or beyond {LARGEST:g} (by sensor: {cells}). "
+        f"The first of them is row {first + 1:,} below the header{burst}. There is one row of coordinates for each row "
+        "of the table: remove or repair these rows."
+    )
 
 
 def _whole(values: Array, names: Sequence[str], columns: Columns) -> Array:

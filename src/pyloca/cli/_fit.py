@@ -173,7 +173,12 @@ def fit(
     from pyloca.cli._data import is_table, read_bursts, read_static, say_left_out, write_rows
     from pyloca.cli._distances import read_distances
     from pyloca.estimator import LOCA, check_parameters
-    from pyloca.geometry import holds_statistics, read_statistics
+    from pyloca.geometry import (
+        BurstStatistics,
+        holds_statistics,
+        read_statistics,
+        statistics_burst_id,
+    )
     from pyloca.solvers import checkpoint_files
 
     model = LOCA(**arguments(settings), verbose=0 if quiet else 1)
@@ -185,6 +190,11 @@ def fit(
         if static is not None or units or columns != Columns():
             raise click.UsageError("statistics have their sensors and noise: options that choose them need raw bursts.")
         bursts, left_out, still = read_statistics(data), {}, None
+        if settings["measurement_noise"] is not None and bursts.noise is not None:
+            raise click.UsageError(
+                "--measurement-noise would do nothing: these statistics were computed with a noise. Give it to "
+                "`pyloca statistics`."
+            )
     else:
         raw, left_out = read_bursts(data, columns)
         still = None if static is None else read_static(str(static), columns, raw)
@@ -198,7 +208,9 @@ def fit(
         if known is not None:
             click.echo(f"Scale: {model.rescale(*known).rescaling_}.", err=True)
     burst_id = columns.burst_id or BURST_ID
-    if is_table(data):
+    if isinstance(bursts, BurstStatistics) and (told := statistics_burst_id(data)) is not None:
+        burst_id, model.table_ = told, {"burst_id": told, "exclude": []}
+    elif is_table(data):
         model.table_ = {"burst_id": burst_id, "exclude": [*columns.exclude, *left_out]}
         if columns.perturbations:
             model.table_["perturbations"] = list(columns.perturbations)

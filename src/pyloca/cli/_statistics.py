@@ -54,14 +54,17 @@ def statistics(
     """
     require("zarr", "scale")
     writable(output, ".zarr")
-    from pyloca.cli._data import read_bursts, say_left_out
+    from pyloca.bursts import BURST_ID
+    from pyloca.cli._data import is_table, read_bursts, say_left_out
     from pyloca.geometry import write_statistics
 
     bursts, left_out = read_bursts(data, columns)
     say_left_out(left_out)
     options = {"intrinsic_dim": intrinsic_dim, "measurement_noise": measurement_noise, "max_strays": max_strays}
+    source = Path(data) if Path(data).exists() else None
+    burst_id = (columns.burst_id or BURST_ID) if is_table(data) else None
     with usage(), cluster(workers, scheduler):
-        found = write_statistics(bursts, output, source=Path(data) if Path(data).exists() else None, **options)
+        found = write_statistics(bursts, output, source=source, burst_id=burst_id, **options)
     facts = {
         "bursts": len(found),
         "n_features": found.n_features,

@@ -629,8 +629,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
             raise ValueError(
                 f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
-                f"row {first} (cells by sensor: {cells}). There is one row of coordinates for each row of X: remove or "
-                "repair these rows."
+                f"row {first}, counted from 0 (cells by sensor: {cells}). There is one row of coordinates for each row "
+                "of X: remove or repair these rows."
             )
         return np.asarray(rows)
 

@@ -152,8 +152,8 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
     return Finding(
         "columns",
         f"some columns do not measure the state: {look.listed(features, data)}. Leave them out: "
-        f"exclude={_exclude(features, data)}, --exclude in the shell; or fit with feature_scale='auto', "
-        "which leaves out what is certain.",
+        f"exclude={_exclude(features, data)}, --exclude in the shell; feature_scale='auto' leaves out only what is "
+        "certain.",
     )
 
 

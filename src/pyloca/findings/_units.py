@@ -8,7 +8,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstSpectra, intrinsic_dim_from_spectra, sample_rows
-from pyloca.thresholds import DROWNED, NOISE_FEATURE, POINTS, RECHECKED, UNITS_APART
+from pyloca.thresholds import DROWNED, LARGE, NOISE_FEATURE, POINTS, RECHECKED, UNITS_APART
 
 __all__ = ["uneven_units"]
 
@@ -40,6 +40,8 @@ def uneven_units(bursts: Bursts, k: int) -> Finding | None:
         few = block[:, :POINTS]
         means[rows], variances[rows] = few.mean(axis=1), few.var(axis=1)
     spread, inside = means.std(axis=0), np.sqrt(variances.mean(axis=0))
+    if LARGE.passed(float(np.min(inside**2 / np.maximum(inside**2 + spread**2, np.finfo(float).tiny)))):
+        return None  # bursts are as large as the data in every feature, whatever its unit: that is told instead
     part = np.divide(inside, spread, out=np.full_like(spread, np.inf), where=spread > 0)
     signal = np.flatnonzero(part < NOISE_FEATURE * part.min())
     if len(signal) < 2 or not UNITS_APART.passed(spread[signal].max() / spread[signal].min()):

@@ -19,7 +19,13 @@ from pyloca.geometry._spectra import (
 )
 from pyloca.geometry._spikes import SpikeRule, find_spikes, set_aside, without_spikes
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.geometry._statistics_file import holds_statistics, read_statistics, save_statistics, write_statistics
+from pyloca.geometry._statistics_file import (
+    holds_statistics,
+    read_statistics,
+    save_statistics,
+    statistics_burst_id,
+    write_statistics,
+)
 from pyloca.geometry._strays import find_strays
 
 __all__ = [
@@ -56,6 +62,7 @@ __all__ = [
     "sample_rows",
     "save_statistics",
     "set_aside",
+    "statistics_burst_id",
     "without_spikes",
     "write_statistics",
 ]

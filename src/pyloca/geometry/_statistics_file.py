@@ -23,7 +23,7 @@ from pyloca.geometry._scale import feature_scale
 from pyloca.geometry._statistics import PER_BURST, BurstStatistics
 from pyloca.thresholds import UNLIKE
 
-__all__ = ["holds_statistics", "read_statistics", "save_statistics", "write_statistics"]
+__all__ = ["holds_statistics", "read_statistics", "save_statistics", "statistics_burst_id", "write_statistics"]
 
 KEY, VERSION = "pyloca-statistics", 1
 ROWS = 1 << 14  # bursts in a chunk
@@ -32,7 +32,7 @@ FACTS = ("tails", "feature_names", "units", "known_std")
 NEEDED = ("means", "tangents", "counts", "residuals", "ids", "marks", "set_aside")
 
 
-def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str]) -> Path:
+def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str], *, burst_id: str | None = None) -> Path:
     """Write statistics to a Zarr folder, which appears when it is complete.
 
     Parameters
@@ -40,6 +40,8 @@ def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str]) -
     statistics : BurstStatistics
     path : path
         Ending in .zarr.
+    burst_id : str, optional
+        Column that named the bursts in the table they come from; `statistics_burst_id` tells it again.
 
     Returns
     -------
@@ -80,7 +82,8 @@ def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str]) -
                 digests[name].append(_digest_of(rows))
         shapes = {name: list(array.shape) for name, array in arrays.items()}
         facts = {name: getattr(statistics, name) for name in FACTS}
-        manifest = json.loads(json.dumps({"version": VERSION, "facts": facts, "shapes": shapes, "digests": digests}))
+        told = {"version": VERSION, "facts": facts, "shapes": shapes, "digests": digests}
+        manifest = json.loads(json.dumps(told if burst_id is None else told | {"burst_id": str(burst_id)}))
         group.attrs[KEY] = manifest | {"sha256": _seal(manifest)}
 
     return replace_folder(path, write)
@@ -128,6 +131,32 @@ def read_statistics(path: str | os.PathLike[str]) -> BurstStatistics:
     facts |= {name: None if facts[name] is None else tuple(facts[name]) for name in ("feature_names", "units")}
     noise = None if instrument["levels"] is None else Noise(**instrument)
     return BurstStatistics(**arrays, instrument=noise, **facts)
+
+
+def statistics_burst_id(path: str | os.PathLike[str]) -> str | None:
+    """Tell which column named the bursts in the table that statistics were computed from.
+
+    Parameters
+    ----------
+    path : path
+        Of statistics that `read_statistics` can read.
+
+    Returns
+    -------
+    str or None
+        None if they do not come from a table, or the file does not tell.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from pyloca import datasets
+    >>> statistics = BurstStatistics.from_bursts(datasets.mushroom(100, 10, random_state=0).bursts)
+    >>> with TemporaryDirectory() as folder:
+    ...     statistics_burst_id(save_statistics(statistics, f"{folder}/stats.zarr", burst_id="run"))
+    'run'
+    """
+    told = need("zarr", "scale").open_group(str(_zarr_path(path)), mode="r").attrs[KEY].get("burst_id")
+    return told if isinstance(told, str) else None
 
 
 def _parts(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[int]], dict[str, list[str]]]:
@@ -267,6 +296,7 @@ def write_statistics(
     path: str | os.PathLike[str],
     *,
     source: str | os.PathLike[str] | None = None,
+    burst_id: str | None = None,
     **options: Any,
 ) -> BurstStatistics:
     """Compute the statistics of bursts and write them; a run that was killed goes on where it was.
@@ -282,6 +312,8 @@ def write_statistics(
     source : path, optional
         The file that `data` were read from. Without it, runs on `Bursts` start afresh: there is no telling whether they
         are the same.
+    burst_id : str, optional
+        As for `save_statistics`.
     **options
         As for `BurstStatistics.from_bursts`.
 
@@ -318,7 +350,7 @@ def write_statistics(
     except BurstError:
         shutil.rmtree(partial)  # to go on would end the same way
         raise
-    save_statistics(statistics, path)
+    save_statistics(statistics, path, burst_id=burst_id)
     shutil.rmtree(partial)
     return statistics
 
