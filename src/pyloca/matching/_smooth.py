@@ -10,6 +10,7 @@ long its waves are and how high.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 LENGTHS = (2.0, 4.0, 8.0)  # of the Matérn function, in root mean square distances of two readings
 SLOPES = (0.4, 0.8, 1.6, 3.2)  # its standard deviation, coordinates and readings in such distances
-NUGGET = 1e-3  # standard deviation of what is not smooth, in root mean square distances of two states
+NUGGETS = (1e-3, 1e-2)  # standard deviations of what is not smooth, in root mean square distances of two states
 TOLD = 400  # bursts at most at which the prior is told: it has long waves
 TRIED = 1000  # bursts at most that choose it
 STEPS, HALVINGS, DONE = 40, 12, 1e-7
@@ -57,18 +58,17 @@ def _priors(seen: Seen) -> list[Prior]:
     linear = left[:, :d][:, singular[:d] > RANK * singular[0]]  # the leading directions of the readings
     free = np.linalg.qr(np.column_stack([np.ones(n), linear]))[0]
     priors = []
-    for length in LENGTHS:
-        waves = matern(Y, Y, length * spread)
-        for slope in SLOPES:
-            height = slope * length * size / np.sqrt(5 / 3)  # of a function with that slope
-            inverse = np.linalg.inv(height**2 * waves + (NUGGET * size) ** 2 * np.eye(n))
-            told = inverse @ free
-            inverse -= told @ np.linalg.solve(free.T @ told, told.T)  # the linear part is free
-            weighted = np.einsum("nm,mdq->ndq", inverse, rows).reshape(n * d, -1)
-            precision = rows.reshape(n * d, -1).T @ weighted
-            precision = (precision + precision.T) / 2
-            precision += RANK * np.trace(precision) / len(precision) * np.eye(len(precision))
-            priors.append(Prior(precision, Z.reshape(-1) @ weighted))
+    for nugget, length, slope in product(NUGGETS, LENGTHS, SLOPES):
+        height = slope * length * size / np.sqrt(5 / 3)  # of a function with that slope
+        waves = height**2 * matern(Y, Y, length * spread)
+        inverse = np.linalg.inv(waves + (nugget * size) ** 2 * np.eye(n))
+        told = inverse @ free
+        inverse -= told @ np.linalg.solve(free.T @ told, told.T)  # the linear part is free
+        weighted = np.einsum("nm,mdq->ndq", inverse, rows).reshape(n * d, -1)
+        precision = rows.reshape(n * d, -1).T @ weighted
+        precision = (precision + precision.T) / 2
+        precision += RANK * np.trace(precision) / len(precision) * np.eye(len(precision))
+        priors.append(Prior(precision, Z.reshape(-1) @ weighted))
     return priors
 
 
