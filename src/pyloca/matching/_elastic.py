@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.matching._rigid import parameter_jacobian
@@ -207,6 +208,24 @@ class Seen:
             rows = (np.sqrt(2 * weights)[:, None, None] * strain).reshape(-1, len(c))
             information += rows.T @ rows
         return gradient, information
+
+    def followed(self, c: Array, tails: float) -> float:
+        """Return by how many standard errors bursts fit displacement c better than they should fit the truth.
+
+        −log likelihood at the truth is that of Wishart matrices, times `tails` for bursts that are not Gaussian. All
+        directions must have been measured (d = k).
+        """
+        better = []
+        for slopes, moments, weights in self._parts():
+            d = slopes.shape[1]
+            bent = np.eye(d) + slopes @ c
+            cost = np.einsum("nca,ncd,nda->n", bent, moments, bent) - d
+            cost -= np.linalg.slogdet(moments)[1] + 2 * np.linalg.slogdet(bent)[1]
+            expected = -sum(digamma((weights - j) / 2) for j in range(d)) - d * np.log(2 / weights)
+            better.append(weights / 2 * (tails * expected - cost))
+        told = np.concatenate(better)
+        spread = float(told.std())
+        return float(told.mean()) / spread * float(np.sqrt(len(told))) if spread > 0 else 0.0
 
     def _parts(self) -> Iterable[tuple[Array, Array, Array]]:
         """Return slopes, moments and weights of all bursts, some at a time; they are kept where they are few."""

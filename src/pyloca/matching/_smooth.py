@@ -22,7 +22,9 @@ __all__ = ["smooth"]
 Array = NDArray[np.float64]
 
 LENGTHS = (2.0, 4.0, 8.0)  # of the Matérn function, in root mean square distances of two readings
-SLOPES = (0.4, 0.8, 1.6, 3.2)  # its standard deviation, coordinates and readings in such distances
+# Standard deviation of its slope per length, coordinates and readings in such distances: how much an encoder bends. With
+# less, an encoder that was nearly linear was made too straight.
+BENDS = (0.1, 0.2, 0.4)
 NUGGETS = (1e-3, 1e-2)  # standard deviations of what is not smooth, in root mean square distances of two states
 TOLD = 400  # bursts at most at which the prior is told: it has long waves
 TRIED = 1000  # bursts at most that choose it
@@ -49,7 +51,7 @@ def _some(seen: Seen, most: int) -> Seen:
 
 
 def _priors(seen: Seen) -> list[Prior]:
-    """Return −log density of z + u(z) at some bursts as a function of u, for each length and slope."""
+    """Return −log density of z + u(z) at some bursts as a function of u, for each length and bend."""
     some = _some(seen, TOLD)
     Z, Y = some.places, np.asarray(some.readings) - np.mean(np.asarray(some.readings), axis=0)
     (n, d), rows = Z.shape, seen.elastic.rows(Z)  # (n, d, q)
@@ -58,8 +60,8 @@ def _priors(seen: Seen) -> list[Prior]:
     linear = left[:, :d][:, singular[:d] > RANK * singular[0]]  # the leading directions of the readings
     free = np.linalg.qr(np.column_stack([np.ones(n), linear]))[0]
     priors = []
-    for nugget, length, slope in product(NUGGETS, LENGTHS, SLOPES):
-        height = slope * length * size / np.sqrt(5 / 3)  # of a function with that slope
+    for nugget, length, bend in product(NUGGETS, LENGTHS, BENDS):
+        height = bend * length**2 * size / np.sqrt(5 / 3)  # of a function with that slope
         waves = height**2 * matern(Y, Y, length * spread)
         inverse = np.linalg.inv(waves + (nugget * size) ** 2 * np.eye(n))
         told = inverse @ free
