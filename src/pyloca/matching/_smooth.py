@@ -22,8 +22,8 @@ __all__ = ["smooth"]
 Array = NDArray[np.float64]
 
 LENGTHS = (2.0, 4.0, 8.0)  # of the Matérn function, in root mean square distances of two readings
-# Standard deviation of its slope per length, coordinates and readings in such distances: how much an encoder bends. With
-# less, an encoder that was nearly linear was made too straight.
+# Standard deviation of its slope per length, coordinates and readings in such distances: how much an encoder bends.
+# With less, an encoder that was nearly linear was made too straight.
 BENDS = (0.1, 0.2, 0.4)
 NUGGETS = (1e-3, 1e-2)  # standard deviations of what is not smooth, in root mean square distances of two states
 TOLD = 400  # bursts at most at which the prior is told: it has long waves
