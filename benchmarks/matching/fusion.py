@@ -44,7 +44,12 @@ TILES: dict[str, Inside] = {
     "late left": lambda X: (X[:, 0] < 3.1) & (X[:, 1] > 1.9),
     "late right": lambda X: (X > 1.9).all(axis=1),
 }
-SQUARE = (("early left", "early right"), ("early left", "late left"), ("early right", "late right"))
+SQUARE = (
+    ("early left", "early right"),
+    ("early left", "late left"),
+    ("early right", "late right"),
+    ("late left", "late right"),
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,13 @@ def _fusion(seed: int, *, puzzle: Puzzle) -> dict[str, Any]:
     X = [puzzle.places(seed, 71, part)[: TESTED // 4] for part in models]
     every = np.concatenate(X)
     one_sees_all = stress(every, whole.encode(measure[""](every)))
-    facts: dict[str, Any] = {}
+    apart = {part: stress(x, models[part].encode(measure[part](x))) for part, x in zip(models, X, strict=True)}
+    findings = {part or "all": model.diagnostics_.findings for part, model in {**models, "": whole}.items()}
+    facts: dict[str, Any] = {
+        "one sees all": one_sees_all,
+        "parts alone": apart,
+        "findings": [f"{finding.name} of {part}" for part, found in findings.items() for finding in found],
+    }
     for given, name in ((None, "without bursts"), ({part: bursts[part] for part in models}, "value")):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrustWarning)
@@ -139,6 +150,7 @@ def _fusion(seed: int, *, puzzle: Puzzle) -> dict[str, Any]:
             return {"value": float("inf"), "said": list(found.warnings), "ok": False}
         placed = np.concatenate([found.coordinates(measure[part](x), part) for part, x in zip(models, X, strict=True)])
         facts[name] = stress(every, placed) / one_sees_all
+    facts["said"], facts["stated"] = list(found.warnings), found.standard_errors
     inside = rms(calibrate(every, placed).apply(placed) - every)
     jumps, held = [], []  # over all borders
     for one, other in puzzle.overlaps:
@@ -172,7 +184,7 @@ ROWS: tuple[Row, ...] = tuple(
     row
     for name in PUZZLES
     for row in (
-        Row(f"fusion: {name}", 2.0, STRESS, partial(_measured, name=name)),
+        Row(f"fusion: {name}", 2.0, STRESS, partial(_measured, name=name), worst=1.0),
         Row(f"seams: {name}", 1.0, SEAM, partial(_seam, name=name), worst=1.0),
     )
 )

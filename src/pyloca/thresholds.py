@@ -531,6 +531,12 @@ UNRELATED_PAIRS = _define(
     "UNRELATED_PAIRS", 0.25, "part of the variance of anchors that a rigid map leaves if they do not belong together"
 )
 CONTRADICTED = _define("CONTRADICTED", 16.0, "times their expected cost, from which anchors contradict the fits")
+FOLLOWED = _define(
+    "FOLLOWED", 4.8, "standard errors by which bursts fit an instrument of a fusion better than the truth should"
+)
+OTHER_UNITS = _define(
+    "OTHER_UNITS", 10.0, "times the spread of the fit's readings, or less than one such part, that anchors spread over"
+)
 DRIFTED = _define("DRIFTED", 0.01, "p-value, over all tests together, below which an instrument has drifted")
 NOT_SHARED = _define("NOT_SHARED", 0.01, "p-value from which a direction of two instruments is not a common one")
 STILL_PLACED = _define("STILL_PLACED", 0.5, "part of new bursts that an old encoder must place where it was fitted")

@@ -16,6 +16,7 @@ from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, burst_rows, training_embedding
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
+from pyloca.thresholds import OTHER_UNITS
 
 __all__ = ["Anchors", "Pairs", "check_fitted", "read_anchors"]
 
@@ -37,6 +38,8 @@ class Anchors:
         Of the readings alone, per coordinate, both instruments together: noise, and σ²/M of burst means.
     seen : (n,) array of bool
         Whether it lies in what each instrument was fitted to, and not where coordinates are extrapolated.
+    doubts : tuple of str
+        Instruments whose readings do not look like those of their fit, with the numbers that show it.
     """
 
     A: Array
@@ -44,6 +47,7 @@ class Anchors:
     weights: Array
     variance: Array
     seen: NDArray[np.bool_]
+    doubts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.A)
@@ -61,6 +65,7 @@ def check_fitted(model: Any, name: str) -> None:
 
 def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, names: tuple[str, str]) -> Anchors:
     """Encode anchors by their instruments; refuse what cannot be used, before any work."""
+    doubts: list[str] = []
     if _are_readings(anchors):
         readings: Any = anchors
         ends = [_encoded(model, data, name) for model, data, name in zip((a, b), readings, names, strict=True)]
@@ -69,6 +74,7 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
                 f"anchors have {len(ends[0][0])} readings of {names[0]!r} and {len(ends[1][0])} of {names[1]!r}; "
                 "expected one of each per anchor."
             )
+        doubts = [told for end in zip((a, b), readings, names, strict=True) if (told := _other_units(*end))]
     else:
         ends = _by_ids(a, b, anchors, names)
     (A, variance_a), (B, variance_b) = ends
@@ -76,7 +82,7 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
         raise ValueError("anchors are empty. Pass None to match by shape alone.")
     _refuse_twice(A, B)
     seen = [Support(training_embedding(model)).inside(Z) > 0 for model, Z in ((a, A), (b, B))]
-    return Anchors(A, B, _checked_weights(weights, len(A)), variance_a + variance_b, seen[0] & seen[1])
+    return Anchors(A, B, _checked_weights(weights, len(A)), variance_a + variance_b, seen[0] & seen[1], tuple(doubts))
 
 
 def _are_readings(anchors: Any) -> bool:
@@ -96,6 +102,25 @@ def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array]:
     if getattr(rows, "ndim", 3) != 2:  # bursts: the mean of M readings
         variance = np.full(len(coordinates), mean_variance(model))
     return coordinates, variance
+
+
+def _other_units(model: LOCA, data: Any, name: str) -> str:
+    """Say by how much anchors spread more, or less, than the readings of the fit; "" where that is not strange."""
+    values = np.asarray(data, dtype=np.float64) if np.ndim(data) == 2 else np.empty((0, 0))
+    if len(values) < 2:
+        return ""
+    known = model.decode(training_embedding(model))
+    middle, spread = known.mean(axis=0), known.std(axis=0)
+    live = spread > 0
+    away = np.sqrt(np.square(values - middle).mean(axis=0))[live] / spread[live]
+    own = values.std(axis=0)[live] / spread[live]
+    farther, narrower = float(np.median(away)), float(np.median(own))
+    if farther <= OTHER_UNITS and narrower >= 1 / OTHER_UNITS:
+        return ""
+    return (
+        f"readings of {name!r} at the anchors are {farther:.2g} times as far from the mean of its fit as those of the "
+        f"fit, and spread {narrower:.2g} times as much: are they in other units?"
+    )
 
 
 def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tuple[Array, Array]]:

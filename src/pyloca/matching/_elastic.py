@@ -14,17 +14,19 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.matching._rigid import parameter_jacobian
 from pyloca.networks import pushed_rows
 
-__all__ = ["Elastic", "Seen", "elastic", "seen", "some_places"]
+__all__ = ["Elastic", "Prior", "Seen", "elastic", "matern", "seen", "some_places"]
 
 Array = NDArray[np.float64]
 
 CENTRES = 60  # Matérn functions at most: displacements have long waves
 LENGTH = 2.0  # of a Matérn function, in root mean square distances of two states
+FINE_CENTRES, FINE_LENGTH = 120, 1.0  # the same where bursts are there to see shorter waves of an encoder
 STRAIN = 0.3  # standard deviation of the strain before any burst is seen: one burst tells it better
 RANK = 1e-7  # functions that differ from others by a smaller part of the variance are left out
 EXACT = 3000.0  # points that an exact burst counts for
@@ -90,15 +92,15 @@ class Elastic:
         return (1 + r + r**2 / 3) * fall, -(np.sqrt(5) / self.length / 3) * ((1 + r) * fall)[..., None] * apart
 
 
-def elastic(model: LOCA) -> Elastic:
-    """Build the displacements of a fitted model."""
+def elastic(model: LOCA, *, fine: bool = False) -> Elastic:
+    """Build the displacements of a fitted model; `fine`: also those with shorter waves."""
     places = some_places(model)
     n, d = places.shape
-    length = LENGTH * float(np.sqrt(2 * places.var(axis=0).sum()))
+    length = (FINE_LENGTH if fine else LENGTH) * float(np.sqrt(2 * places.var(axis=0).sum()))
     centre = places.mean(axis=0)
-    centres = places[_spread_out(places, centre)]
+    centres = places[_spread_out(places, centre, FINE_CENTRES if fine else CENTRES)]
     plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
-    values, vectors = np.linalg.eigh(plain._functions(centres)[0])
+    values, vectors = np.linalg.eigh(matern(centres, centres, length))
     kept = values > RANK * values[-1]
     height = STRAIN * length / np.sqrt(5 / 3)  # of functions with that slope
     mixing = height * vectors[:, kept] / np.sqrt(values[kept])
@@ -108,14 +110,20 @@ def elastic(model: LOCA) -> Elastic:
     return Elastic(centres, length, mixing, rigid, centre)
 
 
-def _spread_out(places: Array, first: Array) -> list[int]:
+def _spread_out(places: Array, first: Array, most: int) -> list[int]:
     """Choose places that are far from each other and from the first, one after the other."""
     nearest = np.linalg.norm(places - first, axis=1)
     rows: list[int] = []
-    while len(rows) < min(CENTRES, len(places)):
+    while len(rows) < min(most, len(places)):
         rows.append(int(nearest.argmax()))
         nearest = np.minimum(nearest, np.linalg.norm(places - places[rows[-1]], axis=1))
     return rows
+
+
+def matern(A: Array, B: Array, length: float) -> Array:
+    """Return the Matérn function of smoothness 5/2 between places, (n, m)."""
+    r = np.linalg.norm(A[:, None] - B, axis=2) * (np.sqrt(5) / length)
+    return np.asarray((1 + r + r**2 / 3) * np.exp(-r))
 
 
 def some_places(model: LOCA) -> Array:
@@ -125,28 +133,58 @@ def some_places(model: LOCA) -> Array:
 
 
 @dataclass(frozen=True)
+class Prior:
+    """What is known of displacements before any burst is seen: −log density cᵀPc/2 + gᵀc of their coefficients.
+
+    Attributes
+    ----------
+    precision : (q, q) array
+        P.
+    slope : (q,) array
+        g; not 0 where the fit itself is not the most likely shape.
+    """
+
+    precision: Array
+    slope: Array
+
+    @classmethod
+    def standard(cls, size: int) -> Prior:
+        """Return that of independent standard normal coefficients."""
+        return cls(np.eye(size), np.zeros(size))
+
+    def energy(self, c: Array) -> float:
+        """Return −log density, 0 for no displacement."""
+        return float(c @ self.precision @ c) / 2 + float(self.slope @ c)
+
+
+@dataclass(frozen=True)
 class Seen:
     """What bursts say about displacements.
 
     Attributes
     ----------
     elastic : Elastic
+    prior : Prior
     places : (n, d) array
     moments : (n, d, d) array
         S = TᵀT of the pushed tangents T, the identity for a perfect fit without sampling errors, or where it is not
         known. Off the tangents (d > k) it is the identity: there, nothing is said for a displacement.
     weights : (n,) array
         M − 1.
+    readings : (n, D) array, optional
+        Burst means as the encoder sees them; None without bursts.
     """
 
     elastic: Elastic
+    prior: Prior
     places: Array
     moments: Array
     weights: Array
+    readings: Array | None = None
 
     def energy(self, c: Array) -> float:
-        """Return Σ w/2 (tr S′ − log det S′ − tr S + log det S) + ‖c‖²/2: 0 for no displacement, ∞ for a fold."""
-        total = float(c @ c) / 2
+        """Return Σ w/2 (tr S′ − log det S′ − tr S + log det S) + the prior's: 0 for no displacement, ∞ for a fold."""
+        total = self.prior.energy(c)
         for slopes, moments, weights in self._parts():
             bent = np.eye(slopes.shape[1]) + slopes @ c
             sign, log = np.linalg.slogdet(bent)
@@ -158,7 +196,8 @@ class Seen:
 
     def expansion(self, c: Array) -> tuple[Array, Array]:
         """Return the gradient (q,) of the energy and its expected second derivative (q, q)."""
-        gradient, information = c.copy(), np.eye(len(c))
+        information = self.prior.precision.copy()
+        gradient = information @ c + self.prior.slope
         for slopes, moments, weights in self._parts():
             n, d = slopes.shape[:2]
             bent = np.eye(d) + slopes @ c
@@ -169,6 +208,24 @@ class Seen:
             rows = (np.sqrt(2 * weights)[:, None, None] * strain).reshape(-1, len(c))
             information += rows.T @ rows
         return gradient, information
+
+    def followed(self, c: Array, tails: float) -> float:
+        """Return by how many standard errors bursts fit displacement c better than they should fit the truth.
+
+        −log likelihood at the truth is that of Wishart matrices, times `tails` for bursts that are not Gaussian. All
+        directions must have been measured (d = k).
+        """
+        better = []
+        for slopes, moments, weights in self._parts():
+            d = slopes.shape[1]
+            bent = np.eye(d) + slopes @ c
+            cost = np.einsum("nca,ncd,nda->n", bent, moments, bent) - d
+            cost -= np.linalg.slogdet(moments)[1] + 2 * np.linalg.slogdet(bent)[1]
+            expected = -sum(digamma((weights - j) / 2) for j in range(d)) - d * np.log(2 / weights)
+            better.append(weights / 2 * (tails * expected - cost))
+        told = np.concatenate(better)
+        spread = float(told.std())
+        return float(told.mean()) / spread * float(np.sqrt(len(told))) if spread > 0 else 0.0
 
     def _parts(self) -> Iterable[tuple[Array, Array, Array]]:
         """Return slopes, moments and weights of all bursts, some at a time; they are kept where they are few."""
@@ -196,7 +253,8 @@ def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
         loss = max(found.sampling_floor, found.whitening_loss - 2 * chance)  # of which 2 chance may be luck
         points = min(residuals / max(loss, 1e-300), EXACT)
         moments = np.tile(np.eye(model.n_components_), (len(places), 1, 1))
-        return Seen(elastic, places, moments, np.full(len(places), points * n / len(places)))
+        prior = Prior.standard(elastic.size)
+        return Seen(elastic, prior, places, moments, np.full(len(places), points * n / len(places)))
     read = read_like(model, bursts).without_strays()
     statistics = read.statistics
     dtype = next(read.encoder.parameters()).dtype
@@ -205,4 +263,5 @@ def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
     T = pushed.double().numpy()  # (n, k, d)
     along = np.linalg.svd(T, full_matrices=False)[2]
     moments = T.transpose(0, 2, 1) @ T + np.eye(T.shape[2]) - along.transpose(0, 2, 1) @ along
-    return Seen(elastic, embedded.double().numpy(), moments, np.minimum(statistics.counts - 1, EXACT))
+    prior, weights = Prior.standard(elastic.size), np.minimum(statistics.counts - 1, EXACT)
+    return Seen(elastic, prior, embedded.double().numpy(), moments, weights, np.asarray(statistics.means))

@@ -18,6 +18,7 @@ from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._anchors import Pairs, read_anchors
+from pyloca.matching._elastic import some_places
 from pyloca.matching._file import Modules, read_bundle, read_fusion, write_bundle
 from pyloca.matching._joint import Edge, Joint, refine
 from pyloca.matching._match import check_pair, match
@@ -27,6 +28,7 @@ from pyloca.matching._rigid import freedom
 from pyloca.matching._solve import PRIOR_DEGREES
 from pyloca.matching._synchronize import connected_to, synchronize
 from pyloca.metrics import RigidMap
+from pyloca.thresholds import FOLLOWED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +77,15 @@ class Fusion:
     def maps(self) -> dict[str, RigidMap]:
         """Rigid part of the way from the coordinates of each connected instrument to the common ones."""
         return dict(zip(self.connected, self.joint.maps, strict=True))
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of the common coordinates of each connected instrument, per coordinate, over its bursts.
+
+        Bursts see lengths and not bends: it is large for what hangs on by a narrow neck, without anchors beyond.
+        """
+        errors = [self.joint.errors(some_places(self.models[name]), i) for i, name in enumerate(self.connected)]
+        return {name: _root_mean(one) for name, one in zip(self.connected, errors, strict=True)}
 
     # -- using it ---------------------------------------------------------------------------------------------------
 
@@ -153,6 +164,8 @@ class Fusion:
         facts = [("instruments", f"{len(self.models)}, {len(self.connected)} of them connected")]
         if self.unconnected:
             facts.append(("NOT CONNECTED", ", ".join(map(repr, self.unconnected))))
+        errors = ", ".join(f"{name!r} {error:.3g}" for name, error in self.standard_errors.items())
+        facts.append(("standard errors", f"{errors} per coordinate"))
         for (i, j), (n, before, after) in self.overlaps.items():
             facts.append(
                 ("overlaps", f"{i!r} and {j!r}: {n} anchors, {after:.3g} apart; {before:.3g} by rigid maps alone")
@@ -250,7 +263,9 @@ def fuse(
     Pairs of instruments are matched by their anchors, and the maps are synchronised over the graph of these pairs. Then
     all encoders are refined together on the likelihood of each instrument's bursts and on the agreement at anchors:
     rigid maps, and a smooth displacement of each embedding. Bursts see strain and not bending, so a part that is soft,
-    as two rooms on both sides of a door are, is held in shape by its neighbours. The networks themselves stay.
+    as two rooms on both sides of a door are, is held in shape by its neighbours. The networks themselves stay. With
+    `bursts`, each encoder is taken for a smooth function of its readings, as smooth as makes its bursts most likely:
+    this takes out what a network owes to chance where bursts are few and the set is soft.
 
     Parameters
     ----------
@@ -260,7 +275,7 @@ def fuse(
         For pairs of instruments, as `match` takes them: simultaneous readings or pairs of burst ids, d + 1 or more.
     bursts : mapping of str to bursts, or sequence of bursts; optional
         What the models were fitted to, of all of them or of some. Model files do not contain bursts; without them,
-        each fit is taken for the best explanation of its own, to second order, which is less exact.
+        each fit is taken for the best explanation of its own, to second order, which is less exact. Give them.
     random_state : int, default=0
         Seed of random subsets.
 
@@ -278,7 +293,8 @@ def fuse(
     Warns
     -----
     TrustWarning
-        If instruments cannot be connected, or anchors contradict each other.
+        If instruments cannot be connected, anchors contradict each other, or the fit of an instrument follows its
+        bursts more closely than chance allows (only where `bursts` are given).
 
     Examples
     --------
@@ -327,8 +343,6 @@ def fuse(
         raise MatchError(f"no instrument is connected with {names[0]!r}. {' '.join(words)}")
     if lost:
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")
-    for message in words:
-        warnings.warn(message, TrustWarning, stacklevel=2)
     kept = {i: k for k, i in enumerate(np.flatnonzero(joined).tolist())}
     with_maps = [(replace(e, i=kept[e.i], j=kept[e.j]), r) for e, r in zip(edges, between, strict=True) if e.i in kept]
     joint = _joined([looked[i] for i in kept], [e for e, _ in with_maps], [r for _, r in with_maps])
@@ -338,6 +352,9 @@ def fuse(
         after = joint.common(e.A, e.i) - joint.common(e.B, e.j)
         ends = [[name for name in names if name not in lost][k] for k in (e.i, e.j)]
         overlaps[ends[0], ends[1]] = (len(e.A), _rms(rigid), _rms(after))
+    words += _too_close({names[i]: looked[i] for i in kept}, joint)
+    for message in words:
+        warnings.warn(message, TrustWarning, stacklevel=2)
     return Fusion(models, lost, joint, overlaps, tuple(words))
 
 
@@ -352,6 +369,22 @@ def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]
     rough = np.array([one.rough for one in looked])
     start = Joint.start(maps, [one.elastic for one in looked], centres, rough, PRIOR_DEGREES)
     return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)[0]
+
+
+def _too_close(looked: dict[str, Instrument], joint: Joint) -> list[str]:
+    """Name instruments whose fits owe their shape to chance, by their bursts."""
+    words = []
+    for c, (name, one) in zip(joint.coefficients, looked.items(), strict=True):
+        model = one.model
+        if one.seen.readings is None or model.n_components_ != model.intrinsic_dim_:
+            continue
+        better = one.seen.followed(c, model.diagnostics_.tails)
+        if better > FOLLOWED:
+            words.append(
+                f"the fit of {name!r} follows its {len(one.seen.places)} bursts too closely, by {better:.1f} standard "
+                "errors: its shape is partly chance. Fit it to more bursts, or again with another random_state"
+            )
+    return words
 
 
 def _checked_bursts(models: dict[str, LOCA], bursts: Any) -> dict[str, Data]:
@@ -395,6 +428,10 @@ def _checked(models: dict[str, LOCA], anchors: Mapping[tuple[Any, Any], Pairs]) 
             raise ValueError(f"anchors of {one!r} and {other!r} are given twice; put them into one.")
         pairs[one, other] = given
     return pairs
+
+
+def _root_mean(values: Array) -> float:
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def _rms(difference: Array) -> float:

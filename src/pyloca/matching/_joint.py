@@ -108,6 +108,12 @@ class Joint:
         turn = self.maps[j].rotation
         return W, turn @ errors @ turn.T / self.maps[j].scale ** 2
 
+    def errors(self, Z: Array, i: int) -> Array:
+        """Return the standard errors (n,), per coordinate, of common coordinates of places of instrument i."""
+        rows, block = self._rows(Z, i), self._block(i)
+        spread = np.einsum("ndq,qr,ndr->n", rows, self.covariance[block, block], rows) / Z.shape[1]
+        return np.asarray(np.sqrt(spread + self.maps[i].scale ** 2 * self.rough[i]))
+
     def placed(self, i: int, rigid: RigidMap) -> Joint:
         """Return a copy with another map of instrument i."""
         return replace(self, maps=(*self.maps[:i], rigid, *self.maps[i + 1 :]))

@@ -168,7 +168,7 @@ class Match:
                 f"{a!r} and {b!r} fit together in {many}, which {self.how} cannot tell apart. {need}; or look at "
                 "candidates and take one with choose(i)."
             )
-        reason = " ".join(f"{word[0].upper()}{word[1:]}." for word in self.warnings)
+        reason = " ".join(word[0].upper() + word[1:] + "." * (not word.endswith("?")) for word in self.warnings)
         if self.how == "anchors":
             return f"{a!r} and {b!r} are not matched. {reason}"
         best = self.candidates[0]

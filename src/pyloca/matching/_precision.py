@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.findings import data_size
 from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
+from pyloca.matching._smooth import smooth
 
 __all__ = ["Instrument", "decoder_variance", "look", "mean_variance", "reading_variance"]
 
@@ -64,8 +65,10 @@ class Instrument:
 
 def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     """Look at what a fit says of its errors; `bursts`, those it was fitted to, tell more."""
-    shape = elastic(model)
+    shape = elastic(model, fine=bursts is not None)
     told = seen(model, shape, bursts)
+    if bursts is not None:
+        told = smooth(told)
     root = np.asarray(np.linalg.cholesky(told.expansion(np.zeros(shape.size))[1]), dtype=np.float64)
     held_out = model.embedding_[model.validation_indices_]
     if not len(held_out):

@@ -107,7 +107,7 @@ def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Setti
     """Find all candidates."""
     if anchors is None:
         return _by_shape(a, b, None, settings)
-    seen = anchors.seen
+    seen, doubts = anchors.seen, anchors.doubts
     anchors, words = _seen(anchors)
     found = _by_anchors(a, b, anchors, settings)
     if found is None:
@@ -117,6 +117,8 @@ def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Setti
         shape = Registration(*places, scale=settings.scale, seed=settings.seed)
         scored = tuple(replace(one, overlap=shape.overlap(one.rigid)) for one in found.candidates)
         found = replace(found, candidates=scored)
+    if not any(one.possible for one in found.candidates):
+        words = (*doubts, *words)
     used, residuals = np.zeros(len(seen), dtype=bool), np.full(len(seen), np.nan)
     used[seen], residuals[seen] = found.used, found.residuals
     return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
@@ -139,10 +141,10 @@ def _seen(anchors: Anchors) -> tuple[Anchors, tuple[str, ...]]:
     """Leave out anchors where coordinates of one of the instruments are extrapolated."""
     seen = anchors.seen
     if not seen.any():
-        raise MatchError(
-            f"none of the {len(anchors)} anchors lies where both instruments were fitted: there is no overlap to match "
-            "by. Give anchors from states that both have seen."
+        cause = "; ".join(anchors.doubts) or (
+            "there is no overlap to match by. Give anchors from states that both have seen."
         )
+        raise MatchError(f"none of the {len(anchors)} anchors lies where both instruments were fitted: {cause}")
     if seen.all():
         return anchors, ()
     A, B, weights, variance = (part[seen] for part in (anchors.A, anchors.B, anchors.weights, anchors.variance))
