@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from scipy.stats import chi2, wishart
 from torch import Tensor, nn
 
-from pyloca.geometry import BurstStatistics
+from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.networks import pushed_rows
 from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
-from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT, TAILS_ERROR
+from pyloca.thresholds import POOR, SAMPLE, SAMPLED, SIGNIFICANT, STRAIN_CAP, TAILS_ERROR
 
-__all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
+__all__ = ["Whitening", "push", "sampled_stretch", "shared_strain", "whitening"]
 
 Array = NDArray[np.float64]
 
@@ -153,6 +154,48 @@ class Whitening:
             return 0.0
         points = 1 + self.tails * self._freedom / floor
         return self.tails / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
+
+
+def shared_strain(embedding: Array, pushed: Array) -> float:
+    """Compute how surely bursts share their strain with their neighbours in the embedding.
+
+    Sampling strains every burst by itself, whatever the distribution of its points, so that the mean product of the
+    strains of neighbours is 0 but for chance; an encoder that is wrong strains neighbours alike.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+    pushed : (N, k, d) array
+        Tangents T after the encoder, in units of σ; their strain is TᵀT less the projector on the tangents.
+
+    Returns
+    -------
+    float
+        Mean product, in standard errors.
+
+    Examples
+    --------
+    >>> clouds = np.random.RandomState(0).standard_t(3, size=(400, 20, 2)) / 3**0.5
+    >>> places = np.random.RandomState(1).uniform(size=(400, 2))
+    >>> tangents = np.linalg.svd(clouds - clouds.mean(axis=1, keepdims=True), full_matrices=False)
+    >>> tangents = tangents[1][:, :, None] * tangents[2] / 19**0.5
+    >>> abs(shared_strain(places, tangents)) < 3, shared_strain(places, tangents * [1.2, 1.0]) > 4
+    (True, True)
+    """
+    rows = sample_rows(len(embedding), SAMPLE)
+    embedding, pushed = embedding[rows], pushed[rows]
+    n = len(embedding)
+    planes = np.linalg.svd(pushed, full_matrices=False)[2]  # (n, k, d)
+    strains = np.einsum("nkd,nke->nde", pushed, pushed) - np.einsum("nkd,nke->nde", planes, planes)
+    strains = strains.reshape(n, -1)
+    # A few bursts with far points must not decide.
+    sizes = np.linalg.norm(strains, axis=1)
+    strains *= np.minimum(1, STRAIN_CAP * np.median(sizes) / np.maximum(sizes, np.finfo(float).tiny))[:, None]
+    near = cKDTree(embedding).query(embedding, min(2 * pushed.shape[1], n - 1) + 1)[1][:, 1:]
+    pairs = np.unique(np.sort(np.c_[np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1), axis=0)
+    products = np.einsum("pi,pi->p", strains[pairs[:, 0]], strains[pairs[:, 1]])
+    error = float(np.sqrt(np.square(products).sum()))
+    return float(products.sum()) / error if error > 0 else 0.0
 
 
 def sampled_stretch(count: float, k: int) -> tuple[float, float]:
