@@ -18,7 +18,7 @@ from benchmarks.dirty.recordings import SYSTEMS, instrument, trajectory
 from benchmarks.hidden.judging import GOOD, WHAT, judged
 from benchmarks.hidden.maps import saturating
 from benchmarks.rows import Row
-from pyloca.bursts import Bursts, from_image
+from pyloca.bursts import from_image
 from pyloca.datasets import _photograph
 from pyloca.errors import BurstError, TrustWarning
 

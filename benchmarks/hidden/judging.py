@@ -29,8 +29,9 @@ def judged(
 ) -> dict[str, Any]:
     """Fit, and compare stress and findings.
 
-    `true`: causes that the data have; "refused" among them: a refusal is right. `always`: so is a finding on a good fit,
-    since the fault is in the data. `before`: what was found before the fit. `scale`: σ is not known, so that a common factor is no fault.
+    `true`: causes that the data have; "refused" among them: a refusal is right. `before`: what was found before the
+    fit. `always`: a finding is also right on a good fit, since the fault is in the data. `scale`: σ is not known, so
+    that a common factor is no fault.
     """
     found, model = fit_facts(X, bursts, seed, **settings)
     if model is not None:

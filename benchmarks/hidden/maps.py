@@ -126,7 +126,7 @@ def _case(
     """Draw all that is random: k, N, M, σ (evenly in the logarithm) and k + `sensors` sensors."""
     random = Random(seed)
     dims = int(random.choice(k))
-    n_bursts, n_points = (int(round(np.exp(random.uniform(*np.log(ends))))) for ends in (n, points))
+    n_bursts, n_points = (round(float(np.exp(random.uniform(*np.log(ends))))) for ends in (n, points))
     sigma, tail = float(np.exp(random.uniform(*np.log(std)))), str(random.choice(tails))
     measure = kind(random, dims, dims + random.randint(*sensors))
     X = random.uniform(size=(n_bursts, dims))

@@ -466,6 +466,7 @@ SHARED = _threshold(
     "scale",
     note="or UNSHARED",
 )
+SHARING = _define("SHARING", 0.1, "part of the bursts, the nearest, that are the neighbours in this")
 STRAIN_CAP = _define("STRAIN_CAP", 3.0, "times the median that the strain of one burst counts at most")
 UNSHARED = _threshold(
     "UNSHARED",

@@ -16,7 +16,7 @@ from torch import nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
-from pyloca.checks import Whitening, lost_bursts, overlapping, push, shared_strain, torn
+from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
 from pyloca.findings._clipped import clipped
@@ -36,6 +36,7 @@ from pyloca.thresholds import (
     CURED,
     FEW,
     FEWEST,
+    HEAVY,
     LONELY,
     MANY_APART,
     MOST,
@@ -102,19 +103,20 @@ class Fit:
     def poor(self) -> bool:
         """Whether bursts are less white than sampling explains, by what neighbours share or by very much.
 
-        What sampling explains is an estimate where points are not Gaussian. An encoder that is wrong is so at neighbours
-        alike, whatever the points.
+        What sampling explains is an estimate where points are not Gaussian. An encoder that is wrong is so at
+        neighbours alike, whatever the points.
         """
+        sure = SHARED.passed(self.shared.errors)
         if not self.white.poor:
-            return False
+            return sure and self.white.material(self.shared.loss)
         median = float(np.median(self.white.losses))
-        sampling = max(median - self.white.excess, np.finfo(float).tiny)
-        return SHARED.passed(self._shared) or UNSHARED.passed(median / sampling)
+        return sure or UNSHARED.passed(median / max(median - self.white.excess, np.finfo(float).tiny))
 
     @cached_property
-    def _shared(self) -> float:
+    def shared(self) -> SharedStrain:
+        """The strain that neighbouring bursts share."""
         embedding, pushed = push(self.encoder, self.statistics, self.burst_std)
-        return shared_strain(embedding, pushed.numpy())
+        return shared_strain(embedding, pushed.numpy(), scale=self.white.tails <= HEAVY)
 
 
 def find_causes(fit: Fit) -> tuple[Finding, ...]:
@@ -234,7 +236,7 @@ def _scale(fit: Fit) -> Finding | None:
     factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
     rescaled = np.square(white.stretches / factor)
     left = replace(white, losses=(rescaled - np.log(np.maximum(rescaled, np.finfo(float).tiny)) - 1).sum(axis=1))
-    if not (fit.poor and SAME.passed(left.excess / white.excess)):
+    if not (white.poor and fit.poor and SAME.passed(left.excess / white.excess)):
         return None
     return Finding(
         "scale",
@@ -302,14 +304,14 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
     together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
     # And the steps to its neighbours leave the tangents, whatever the networks make of it.
     alone = ~together & (sampling.measured.leaving[off] >= MOST)
-    # It is parallel to them, being shifted, or no encoder makes sense of it. If one does, it is a far part of the surface.
+    # It is parallel to them, being shifted, or no encoder makes sense of it. If one does, it is far on the surface.
     odd = (sampling.measured.parallel(off) >= LONELY) | (fit.white.p_values[off] < UNLIKELY)
     outliers, far = off[alone & odd], off[alone & ~odd]
     if SOME_OFF.passed(len(outliers) / len(errors)) and len(outliers) >= FEWEST:
         return Finding(
             "outliers",
-            f"{len(outliers) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on "
-            f"(the decoder misses them by {OFF:.0%} of the data's size or more), such as "
+            f"{len(outliers) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie "
+            f"on (the decoder misses them by {OFF:.0%} of the data's size or more), such as "
             f"{fit.statistics.listed(outliers[:5])}. Look at them, and fit again without them.",
             tuple(int(i) for i in outliers),
         )
@@ -462,7 +464,7 @@ def _lossy(fit: Fit) -> Finding | None:
 
 
 def _unforeseen_between(fit: Fit, *pairs: NDArray[np.int64]) -> Array:
-    """What bursts do not foresee of the steps between pairs of them, (n, D)."""
+    """Compute what bursts do not foresee of the steps between pairs of them, (n, D)."""
     ends, places = [], []
     for rows in pairs:
         some = fit.statistics[rows]
@@ -501,6 +503,8 @@ def _poor_words(fit: Fit) -> str:
     if not fit.poor:
         return ""
     white = fit.white
+    if not white.poor:
+        return f"neighbours share a strain, a whitening loss of {fit.shared.loss:.3g}, that sampling does not explain"
     median = float(np.median(white.losses))
     return f"the median whitening loss is {median:.3g}, where sampling alone explains {median - white.excess:.3g}"
 

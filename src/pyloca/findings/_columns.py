@@ -40,8 +40,8 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
 def _steps(statistics: BurstStatistics, *, own_sheet: bool = False) -> tuple[Array, NDArray[np.bool_]]:
     """Compute the same, and which features are nan because they bend between neighbours, (D,) each.
 
-    `own_sheet`: neighbours are those that can be reached along the tangents, and not those with the nearest means, which
-    may lie on the next turn of a coil.
+    `own_sheet`: neighbours are those that can be reached along the tangents, and not those with the nearest means,
+    which may lie on the next turn of a coil.
     """
     dim, k = statistics.n_features, statistics.intrinsic_dim
     out, bending = np.full(dim, np.nan), np.zeros(dim, dtype=bool)
@@ -52,10 +52,8 @@ def _steps(statistics: BurstStatistics, *, own_sheet: bool = False) -> tuple[Arr
     spread = statistics.means.std(axis=0)[used]
     means, tangents = some.means[:, used] / spread, some.tangents[:, :, used] / spread
     count = min(NEIGHBORS, len(some) - 1)
-    if own_sheet:
-        near = nearest(SheetDistance(some), count)[0]  # (n, neighbours)
-    else:
-        near = nearest_rows(means, means, count + 1)[:, 1:]
+    by_means = nearest_rows(means, means, count + 1)[:, 1:]  # (n, neighbours)
+    near = nearest(SheetDistance(some), count)[0] if own_sheet else by_means
     basis = np.linalg.svd(tangents, full_matrices=False)[2]  # (n, k, D)
     sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
     judged, wrong, moved, foreseen = (np.zeros(len(used)) for _ in range(4))
@@ -91,6 +89,10 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
         blamed.
     """
     unexplained, bending = _steps(statistics)
+    if np.any(unexplained > UNEXPLAINED):
+        # On a coil, the sensor that tells one turn from the next changes by itself between the nearest means, and not
+        # between neighbours on the curve. A foreign sensor changes by itself between any.
+        unexplained = np.fmin(unexplained, _steps(statistics, own_sheet=True)[0])
     features = np.flatnonzero(unexplained > UNEXPLAINED)
     judged = int(np.isfinite(unexplained).sum())
     varying = int((statistics.means.std(axis=0) > 0).sum())
@@ -102,12 +104,6 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
             return None  # others do not follow each other either, as where the measurement bends between neighbours
     elif bending.any():
         return None  # all others that can be looked at bend between neighbours, and foresee no steps
-    # On a coil, the sensor that tells one turn from the next changes by itself between the nearest means, and not
-    # between neighbours on the curve. A foreign sensor changes by itself between any.
-    along = _steps(statistics, own_sheet=True)[0][features]
-    features = features[~(along <= UNEXPLAINED)]
-    if not len(features):
-        return None
     names = _names(features.tolist(), statistics)
     return Finding(
         "columns",

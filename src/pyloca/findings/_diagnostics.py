@@ -37,8 +37,8 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable", "few_bursts", "imprecise",
-        "path".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable", "few_bursts",
+        "imprecise", "path".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int

@@ -79,7 +79,7 @@ def judge(
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
         # of a fit that is wrong, sampling is not what matters
-        precision=None if {finding.name for finding in findings} - {"imprecise"} else precision(white, statistics.weights),
+        precision=precision(white, statistics.weights) if {f.name for f in findings} <= {"imprecise"} else None,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,

@@ -312,7 +312,7 @@ class Neighborhood:
         heads, tails, giants = self.graph.heads, self.graph.tails, self.giants
         sound = self._sound & ~giants[heads] & ~giants[tails]
         jump = sound & (self._jumps > 0)
-        # Where σ changes, bursts on either side jump to several on the other; around a single odd burst, only that does.
+        # Where σ changes, bursts on either side jump to several on the other; around one odd burst, only that does.
         degree = np.bincount(np.r_[heads[jump], tails[jump]], minlength=len(self.rows))
         jump &= (degree[heads] > 1) & (degree[tails] > 1)
         share = jump.sum() / max(sound.sum(), 1)

@@ -23,7 +23,8 @@ def precision(white: Whitening, weights: Array) -> float:
     E (u·r u)² = (2 tr r² + (tr r)²) / (k (k + 2)), which is 1 / (2 (M − 1)) for Gaussian points. An encoder that has
     learnt the sampling errors of few bursts leaves less of them, so that this is the least that is counted. Strains
     that vary from place to place are taken to make 2 k times as much of it: a rule of thumb, since it depends on the
-    shape. Heavy tails show in few of the bursts, and are taken to hide as much again. The stress of all distances is twice its square, as a part of the variance.
+    shape. Heavy tails show in few of the bursts, and are taken to hide as much again. The stress of all distances is
+    twice its square, as a part of the variance.
 
     Parameters
     ----------
@@ -74,6 +75,6 @@ def imprecise(white: Whitening, statistics: BurstStatistics) -> Finding | None:
     return Finding(
         "imprecise",
         f"there are too few bursts or points: {n} bursts of {points:.0f} points determine distances only to within "
-        f"{error:.0%} (standard error). Nothing else seems wrong. Take more of either: with {many} times as many points "
-        "in all it would be 3 %.",
+        f"{error:.0%} (standard error). Nothing else seems wrong. Take more of either: with {many} times as many "
+        "points in all it would be 3 %.",
     )
