@@ -9,7 +9,6 @@ from scipy.spatial import cKDTree
 from torch import nn
 
 from helpers import linear_map, planar_bursts
-from pyloca import LOCA, datasets
 from pyloca.bursts import Bursts
 from pyloca.checks import whitening
 from pyloca.findings import Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
@@ -144,13 +143,6 @@ def test_pieces_of_a_path_are_told(cut):
     found = judge(linear_encoder(), BurstStatistics.from_bursts(bursts, 2), SIGMA, bursts=bursts)
     assert names(found) == (["path"] if cut else [])
     assert not cut or "from_time_series" in found.findings[0].message
-
-
-def test_an_empty_component_is_told():
-    data = datasets.thermal_surface("dome", 100, random_state=0)
-    model = LOCA(4, hidden_layers=(20,), random_state=0).fit(data.bursts)
-    assert not model.diagnostics_.findings
-    assert "n_components=3 is enough" in model.diagnostics_.shape
 
 
 def test_so_few_bursts_that_what_lies_between_them_is_guessed():
