@@ -513,6 +513,7 @@ FOLD_PROBE = _define("FOLD_PROBE", 400, "bursts that are looked at for folds")
 FOLD_AGAINST = _define("FOLD_AGAINST", 2000, "bursts among which their neighbours are looked for")
 FOLD_NEIGHBORS = _define("FOLD_NEIGHBORS", 5, "neighbours in the embedding that are compared by their measurements")
 SHEETS_APART = _define("SHEETS_APART", 8.0, "spacings between embedded neighbours that lie on different sheets")
+FARTHER = _define("FARTHER", 3.0, "and times as far as they are embedded from each other")
 MANY_APART = _threshold(
     "MANY_APART",
     0.05,
