@@ -189,7 +189,24 @@ def few_per_turn(seed: int) -> Dataset:
     return plant("few bursts per turn", seed, X=np.interp(angle, t, length), measure=measure)
 
 
+def too_little(seed: int) -> Dataset:
+    """25 bursts of 8 points: 175 degrees of freedom for a map of a square."""
+    return plant("25 bursts of 8 points", seed, n_points=8, X=square(seed)[:25])
+
+
+def walks(seed: int) -> Dataset:
+    """Recordings of a random walk, cut into pieces as they are."""
+    data = plant("pieces of a path", seed)
+    random = np.random.RandomState(2000 + seed)
+    steps = np.cumsum(STD * random.standard_normal((N, M, 2)), axis=1)
+    points = data.X[:, None] + steps - steps.mean(axis=1, keepdims=True)
+    bursts = Bursts(data.measure(points.reshape(-1, 2)).reshape(N, M, -1))
+    return dataclasses.replace(data, bursts=bursts)
+
+
 FAULTS = {
+    "imprecise": too_little,
+    "path": walks,
     "uneven_size": two_sizes,
     "uneven_shape": turning,
     "outliers": outliers,

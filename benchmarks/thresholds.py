@@ -216,7 +216,7 @@ def run(seeds: list[int], only: str = "") -> bool:
     thresholds = [row for row in TABLE if isinstance(row, Threshold) and (not only or row.name in only.split(","))]
     findings = frozenset(finding for row in thresholds for finding in row.findings) if only else frozenset()
     seen = Parallel(n_jobs=-1)(delayed(one_seed)(seed, findings) for seed in seeds)
-    rows = {row.name: extremes(row, seen) | {"commit": commit()} for row in thresholds}
+    rows = {row.name: extremes(row, seen) | {"commit": commit(), "seeds": seeds} for row in thresholds}
     cases = {
         case: {"called": [s[case].called for s in seen], "remarks": sorted({r for s in seen for r in s[case].remarks})}
         for case in seen[0]
@@ -235,5 +235,5 @@ def run(seeds: list[int], only: str = "") -> bool:
     print_table("verdicts", ("case", "called"), [(case, ", ".join(f["called"])) for case, f in cases.items()])
     earlier = json.loads(KEPT.read_text(encoding="utf-8")) if only and KEPT.is_file() else {"rows": {}, "cases": {}}
     kept = {"rows": earlier["rows"] | rows, "cases": earlier["cases"] | cases}
-    write_results(KEPT.stem, kept | {"seed_list": seeds})
+    write_results(KEPT.stem, kept | {"seed_list": earlier.get("seed_list", seeds)})
     return all(separates(row, rows[row.name]) or row.note for row in thresholds)

@@ -10,7 +10,7 @@ from benchmarks.docs.failures import files_table
 from benchmarks.docs.gallery import gallery_table
 from benchmarks.docs.invariance import own_networks_table, units_table
 from benchmarks.docs.rivals import rivals_speed_table, rivals_table
-from benchmarks.docs.rows import dirty_table, matching_table, shapes_table, sizes_table
+from benchmarks.docs.rows import dirty_table, hidden_table, matching_table, shapes_table, sizes_table
 from benchmarks.docs.sources import sources_table
 from benchmarks.docs.speed import growth_table, profile_table, speed_table, startup_table
 from benchmarks.docs.trust import trust_tables
@@ -21,6 +21,7 @@ OWN_COMMITS = (
     "dirty",
     "faults_of_machines",
     "gallery",
+    "hidden",
     "matching",
     "shapes",
     "sizes",
@@ -82,6 +83,8 @@ every seed, and no fold.
 {dirty_table()}
 
 {shapes_table()}
+
+{hidden_table()}
 
 {sizes_table()}
 

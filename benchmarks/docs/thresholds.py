@@ -11,11 +11,17 @@ __all__ = ["thresholds_tables"]
 def thresholds_tables() -> str:
     """Every number that decides a verdict, beside what was seen of it."""
     facts = load("thresholds")
+    later = [
+        f"{name} {row['seeds']}"
+        for name, row in facts["rows"].items()
+        if row.get("seeds", 0) not in (0, facts["seed_list"])
+    ]
     lines = [
         f"Seeds {', '.join(map(str, facts['seed_list']))} (`python -m benchmarks thresholds`; {facts['date']}; commit "
-        f"{facts['commit']}). *Clean*: the number nearest to the fault on any clean set. *Fault*: the one nearest to "
-        "clean data among planted faults that it has to find; where several thresholds name one fault, only those that "
-        "did count. A dash: it was not asked, because something before it had decided.",
+        f"{facts['commit']}{'; by other seeds: ' if later else ''}{', '.join(later)}). *Clean*: the number nearest to "
+        "the fault on any clean set. *Fault*: the one nearest to clean data among planted faults that it has to find; "
+        "where several thresholds name one fault, only those that did count. A dash: it was not asked, because "
+        "something before it had decided.",
         "",
         "| name | fault at | compared with | decides | clean | fault |",
         "|---|---|---|---|---|---|",

@@ -39,7 +39,7 @@ from pyloca.findings import (
     uneven_units,
     unexplained_steps,
 )
-from pyloca.findings._judgement import precision
+from pyloca.findings._precision import precision
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate, stress
 from pyloca.thresholds import UNEXPLAINED, WAVES
@@ -628,8 +628,9 @@ def test_the_mean_strain_is_as_uncertain_as_told(k, m):
         white = np.linalg.inv(np.linalg.cholesky(covariances.mean(axis=0)))
         stretched, true = pdist(X @ white.T), pdist(X)
         errors.append(np.square(stretched - true).sum() / np.square(true).sum())
-        values = np.linalg.eigvalsh(white @ covariances @ white.T)
-        told.append(precision(np.sqrt(np.maximum(values, 0)), np.ones(n)) ** 2 / WAVES)
+        pushed = np.linalg.cholesky(white @ covariances @ white.T).transpose(0, 2, 1)
+        seen = Whitening.from_pushed(np.zeros((n, k)), torch.as_tensor(pushed), counted(pushed, np.full(n, float(m))))
+        told.append(precision(seen, np.ones(n)) ** 2 / (WAVES * k))
     assert np.mean(told) == pytest.approx(np.mean(errors), rel=0.3)
 
 

@@ -2,9 +2,10 @@
 
 from pyloca.checks._dimension import Suggestion, enough_components, suggest_components
 from pyloca.checks._embedding import embedding_fault, lost_bursts, overlapping, torn
-from pyloca.checks._whitening import Whitening, push, sampled_stretch, whitening
+from pyloca.checks._whitening import SharedStrain, Whitening, push, sampled_stretch, shared_strain, whitening
 
 __all__ = [
+    "SharedStrain",
     "Suggestion",
     "Whitening",
     "embedding_fault",
@@ -13,6 +14,7 @@ __all__ = [
     "overlapping",
     "push",
     "sampled_stretch",
+    "shared_strain",
     "suggest_components",
     "torn",
     "whitening",

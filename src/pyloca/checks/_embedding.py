@@ -13,6 +13,7 @@ from pyloca.checks._whitening import Whitening
 from pyloca.geometry import BurstStatistics, SheetDistance, sample_rows
 from pyloca.thresholds import (
     COLLAPSED,
+    FARTHER,
     FEWEST,
     FOLD_AGAINST,
     FOLD_NEIGHBORS,
@@ -112,7 +113,9 @@ def overlapping(embedding: Array, statistics: BurstStatistics, burst_std: float)
     # The sampling error of short bursts enters the Mahalanobis distance; the distance to true neighbours has it too.
     truly_near = np.sort(squared, axis=1)[:, 1 : n_neighbors + 1]
     spacing = max(float(np.median(distance)), burst_std * float(np.median(np.sqrt(truly_near))))
-    return float(np.mean(np.median(apart, axis=1) > SHEETS_APART * spacing))
+    # A burst beyond a gap is far from all others in the embedding as well.
+    limit = np.maximum(SHEETS_APART * spacing, FARTHER * np.median(distance[probe], axis=1))
+    return float(np.mean(np.median(apart, axis=1) > limit))
 
 
 def embedding_fault(white: Whitening, statistics: BurstStatistics, burst_std: float) -> str:

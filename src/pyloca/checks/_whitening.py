@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from scipy.stats import chi2, wishart
 from torch import Tensor, nn
 
-from pyloca.geometry import BurstStatistics
+from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.networks import pushed_rows
 from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
-from pyloca.thresholds import POOR, SAMPLED, SIGNIFICANT, TAILS_ERROR
+from pyloca.thresholds import POOR, SAMPLE, SAMPLED, SHARING, SIGNIFICANT, STRAIN_CAP, TAILS_ERROR
 
-__all__ = ["Whitening", "push", "sampled_stretch", "whitening"]
+__all__ = ["SharedStrain", "Whitening", "push", "sampled_stretch", "shared_strain", "whitening"]
 
 Array = NDArray[np.float64]
 
@@ -134,8 +136,21 @@ class Whitening:
     @property
     def poor(self) -> bool:
         """Whether the median burst is less white than sampling explains."""
+        return self.material(self.excess) and SIGNIFICANT.passed(self.excess_errors)
+
+    def material(self, loss: float) -> bool:
+        """Check whether a loss beyond sampling is large enough to matter.
+
+        Parameters
+        ----------
+        loss : float
+
+        Returns
+        -------
+        bool
+        """
         # The loss is a sum over the numbers in G: where these are more than three (k = 2), each must be as far off.
-        return POOR.passed(self.excess * min(1, 3 / self._freedom)) and SIGNIFICANT.passed(self.excess_errors)
+        return POOR.passed(loss * min(1, 3 / self._freedom))
 
     @property
     def sampled(self) -> bool:
@@ -157,6 +172,71 @@ class Whitening:
             return 0.0
         points = 1 + self.tails * self._freedom / floor
         return self.tails / (float(_bartlett(points, self.stretches.shape[1])) * (points - 1))
+
+
+class SharedStrain(NamedTuple):
+    """A strain that neighbouring bursts share.
+
+    Attributes
+    ----------
+    loss : float
+        Whitening loss that it causes: half its square.
+    errors : float
+        The same in standard errors.
+    """
+
+    loss: float
+    errors: float
+
+
+def shared_strain(embedding: Array, pushed: Array, *, scale: bool = True) -> SharedStrain:
+    """Compute the strain that bursts share with their neighbours in the embedding.
+
+    Sampling strains every burst by itself, whatever the distribution of its points, so that the mean product of the
+    strains of neighbours is 0 but for chance; an encoder that is wrong strains neighbours alike.
+
+    Parameters
+    ----------
+    embedding : (N, d) array
+    pushed : (N, k, d) array
+        Tangents T after the encoder, in units of σ; their strain is TᵀT less the projector on the tangents.
+    scale : bool, default=True
+        Whether one factor of all bursts counts. Where points have heavy tails most bursts are smaller than σ, and few
+        are much larger.
+
+    Returns
+    -------
+    SharedStrain
+
+    Examples
+    --------
+    >>> clouds = np.random.RandomState(0).standard_t(3, size=(400, 20, 2)) / 3**0.5
+    >>> places = np.random.RandomState(1).uniform(size=(400, 2))
+    >>> tangents = np.linalg.svd(clouds - clouds.mean(axis=1, keepdims=True), full_matrices=False)
+    >>> tangents = tangents[1][:, :, None] * tangents[2] / 19**0.5
+    >>> right, wrong = (shared_strain(places, tangents * [f, 1.0], scale=False) for f in (1.0, 1.4))
+    >>> abs(right.errors) < 3, wrong.errors > 4
+    (True, True)
+    """
+    rows = sample_rows(len(embedding), SAMPLE)
+    embedding, pushed = embedding[rows], pushed[rows]
+    n = len(embedding)
+    planes = np.linalg.svd(pushed, full_matrices=False)[2]  # (n, k, d)
+    flat = np.einsum("nkd,nke->nde", planes, planes)
+    flat = flat.reshape(n, -1)
+    strains = np.einsum("nkd,nke->nde", pushed, pushed).reshape(n, -1) - flat
+    # A few bursts with far points must not decide.
+    sizes = np.linalg.norm(strains, axis=1)
+    strains *= np.minimum(1, STRAIN_CAP * np.median(sizes) / np.maximum(sizes, np.finfo(float).tiny))[:, None]
+    if not scale:
+        strains -= np.einsum("ni,ni->n", strains, flat).mean() / pushed.shape[1] * flat
+    # Strains of short waves cancel out in distances: what a tenth of the bursts share does not.
+    count = min(max(2 * pushed.shape[1], int(SHARING * n)), n - 1)
+    near = cKDTree(embedding).query(embedding, count + 1)[1][:, 1:]
+    pairs = np.unique(np.sort(np.c_[np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1), axis=0)
+    products = np.einsum("pi,pi->p", strains[pairs[:, 0]], strains[pairs[:, 1]])
+    error = float(np.sqrt(np.square(products).sum()))
+    return SharedStrain(float(products.mean()) / 2, float(products.sum()) / error if error > 0 else 0.0)
 
 
 def sampled_stretch(count: float, k: int) -> tuple[float, float]:

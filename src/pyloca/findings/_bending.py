@@ -14,9 +14,9 @@ from pyloca.alignment import align
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.geometry import BurstStatistics, sample_rows
-from pyloca.thresholds import CURED, FEW, RIGID, SAMPLE, SLIGHT_BEND
+from pyloca.thresholds import CURED, EMPTY, FEW, RIGID, SAMPLE, SLIGHT_BEND
 
-__all__ = ["bending", "curvature_share"]
+__all__ = ["bending", "curvature_share", "empty_components"]
 
 Array = NDArray[np.float64]
 
@@ -66,6 +66,36 @@ def bending(
             f"n_components={k}: coordinates along {what} are determined.",
         ),
         "",
+    )
+
+
+def empty_components(positions: Array, k: int) -> str:
+    """Say how many components hold nothing, as where a dome is fitted in four dimensions.
+
+    Parameters
+    ----------
+    positions : (N, d) array
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    str
+        "" if all are used.
+
+    Examples
+    --------
+    >>> empty_components(np.random.RandomState(0).uniform(size=(50, 4)) * [1, 1, 1, 1e-4], 2)
+    'it lies in 3 dimensions: one of the 4 components is empty, and n_components=3 is enough'
+    """
+    widths = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
+    d, used = positions.shape[1], max(int((widths > EMPTY * widths[0]).sum()), k)
+    if used == d:
+        return ""
+    few = "one of" if d - used == 1 else f"{d - used} of"
+    return (
+        f"it lies in {used} dimension{'s' * (used > 1)}: {few} the {d} components {'is' if d - used == 1 else 'are'} "
+        f"empty, and n_components={used} is enough"
     )
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
-from pyloca.checks import Whitening, lost_bursts, overlapping, push, torn
+from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
 from pyloca.findings._clipped import clipped
@@ -24,8 +24,9 @@ from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
-from pyloca.findings._round_trip import RoundTrip, lossy, nearest_pairs, unforeseen_steps
-from pyloca.findings._sampling import Sampling
+from pyloca.findings._path import path
+from pyloca.findings._round_trip import RoundTrip, data_size, lossy, nearest_pairs, noise_of_means, unforeseen_steps
+from pyloca.findings._sampling import Sampling, few_bursts
 from pyloca.findings._units import uneven_units
 from pyloca.geometry import BurstStatistics, regress, sample_rows
 from pyloca.networks import apply_rows
@@ -35,6 +36,7 @@ from pyloca.thresholds import (
     CURED,
     FEW,
     FEWEST,
+    HEAVY,
     LONELY,
     MANY_APART,
     MOST,
@@ -44,8 +46,13 @@ from pyloca.thresholds import (
     RECHECKED,
     ROUGH,
     SAME,
+    SHARED,
     SOME_OFF,
+    SPARSE,
     STRAINED,
+    UNFORESEEN,
+    UNLIKELY,
+    UNSHARED,
 )
 
 __all__ = ["Fit", "find_causes"]
@@ -96,6 +103,25 @@ class Fit:
         """Embedding dimension."""
         return self.white.embedding.shape[1]
 
+    @property
+    def poor(self) -> bool:
+        """Whether bursts are less white than sampling explains, by what neighbours share or by very much.
+
+        What sampling explains is an estimate where points are not Gaussian. An encoder that is wrong is so at
+        neighbours alike, whatever the points.
+        """
+        sure = SHARED.passed(self.shared.errors)
+        if not self.white.poor:
+            return sure and self.white.material(self.shared.loss)
+        median = float(np.median(self.white.losses))
+        return sure or UNSHARED.passed(median / max(median - self.white.excess, np.finfo(float).tiny))
+
+    @cached_property
+    def shared(self) -> SharedStrain:
+        """The strain that neighbouring bursts share."""
+        embedding, pushed = push(self.encoder, self.statistics, self.burst_std)
+        return shared_strain(embedding, pushed.numpy(), scale=self.white.tails <= HEAVY)
+
 
 def find_causes(fit: Fit) -> tuple[Finding, ...]:
     """Find the reason not to believe a fit, causes before symptoms: one cause has many symptoms.
@@ -125,7 +151,8 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
     first = _first_cause(fit, sampling)
     if first:
-        cause = clipped(fit.statistics, first[0])
+        # of a fixed array of sensors, the order is part of the instrument
+        cause = clipped(fit.statistics, first[0]) or (path(fit.bursts, first[0]) if fit.white.sampled else None)
         first = first if cause is None else (cause,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
     if first or lossy is not None:
@@ -142,7 +169,8 @@ def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
-        return _first([*plain, sampling.bends, sampling.sheets, partial(_bent, fit), partial(_poor, fit)])
+        few = (sampling.bends, sampling.sheets, partial(_unforeseen, fit))
+        return _first([*plain, *few, partial(_bent, fit), partial(_poor, fit)])
     return _first(plain) or _first_beside_neighbors(fit, sampling)
 
 
@@ -159,6 +187,7 @@ def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]
             symptoms.crossing,
             partial(sampling.sheets, misplaced),
             symptoms.few_bursts,
+            partial(_unforeseen, fit),
             symptoms.curved,
             near.outliers,
             partial(_off_surface, fit, sampling),
@@ -224,7 +253,7 @@ def _scale(fit: Fit) -> Finding | None:
     factor = float(np.exp(np.median(np.log(np.maximum(white.stretches, np.finfo(float).tiny)))))
     rescaled = np.square(white.stretches / factor)
     left = replace(white, losses=(rescaled - np.log(np.maximum(rescaled, np.finfo(float).tiny)) - 1).sum(axis=1))
-    if not (white.poor and SAME.passed(left.excess / white.excess)):
+    if not (white.poor and fit.poor and SAME.passed(left.excess / white.excess)):
         return None
     return Finding(
         "scale",
@@ -290,24 +319,37 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
     # An outlier is alone among good bursts. Where those around it are hardly better, the fault is not in the data.
     around = cKDTree(places).query(places[off], 11)[1][:, 1:]
     together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
-    if PART_FOLDED.passed(together.sum() / len(errors)):
-        return sampling.bends(misplaced=True) or Finding(
-            "folded",
-            f"a part of the embedding is folded or squeezed: {together.sum() / len(errors):.1%} of the bursts, which "
-            f"lie together, are missed by the decoder by {OFF:.0%} of the data's size or more, such as "
-            f"{fit.statistics.listed(off[together][:5])}. Try another random_state or more bursts there; the rest of "
-            "the embedding may be right.",
-            tuple(int(i) for i in off[together]),
+    # And the steps to its neighbours leave the tangents, whatever the networks make of it.
+    alone = ~together & (sampling.measured.leaving[off] >= MOST)
+    # It is parallel to them, being shifted, or no encoder makes sense of it. If one does, it is far on the surface.
+    odd = (sampling.measured.parallel(off) >= LONELY) | (fit.white.p_values[off] < UNLIKELY)
+    outliers, far = off[alone & odd], off[alone & ~odd]
+    if SOME_OFF.passed(len(outliers) / len(errors)) and len(outliers) >= FEWEST:
+        return Finding(
+            "outliers",
+            f"{len(outliers) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie "
+            f"on (the decoder misses them by {OFF:.0%} of the data's size or more), such as "
+            f"{fit.statistics.listed(outliers[:5])}. Look at them, and fit again without them.",
+            tuple(int(i) for i in outliers),
         )
-    off = off[~together]
-    if not (SOME_OFF.passed(len(off) / len(errors)) and len(off) >= FEWEST):
+    if SOME_OFF.passed(len(far) / len(errors)) and len(far) >= FEWEST:
+        return few_bursts(
+            fit.statistics,
+            f"{len(far) / len(errors):.1%} of the bursts lie so far from all others that the steps between them leave "
+            f"the tangents at both ends, such as {fit.statistics.listed(far[:5])}, and their places are guessed",
+            far,
+        )
+    rest = off[~(alone & odd)]
+    lost = float(np.square(errors[rest]).sum() / len(errors))
+    if not (PART_FOLDED.passed(lost) and len(rest) >= FEWEST):
         return None
-    return Finding(
-        "outliers",
-        f"{len(off) / len(errors):.1%} of the bursts are outliers: they lie off the surface that others lie on (the "
-        f"decoder misses them by {OFF:.0%} of the data's size or more), such as {fit.statistics.listed(off[:5])}. "
-        "Look at them, and fit again without them.",
-        tuple(int(i) for i in off),
+    return sampling.bends(misplaced=True) or Finding(
+        "folded",
+        f"a part of the embedding is folded or squeezed: {len(rest) / len(errors):.1%} of the bursts are missed by the "
+        f"decoder by {errors[rest].min():.0%} of the data's size or more, such as {fit.statistics.listed(rest[:5])}, "
+        "though they lie on the surface of the others. Try another random_state or more bursts there; the rest of the "
+        "embedding may be right.",
+        tuple(int(i) for i in rest),
     )
 
 
@@ -336,7 +378,7 @@ class _Symptoms:
     def seen(self) -> str:
         """Description of the symptom; "" when there is none."""
         white = self.fit.white
-        poor = _poor_words(white)
+        poor = _poor_words(self.fit)
         if poor:
             return poor
         if MANY_APART.passed(self.apart):
@@ -419,7 +461,7 @@ def _offset(fit: Fit, sampling: Sampling, misplaced: bool) -> Finding | None:
 
 def _poor(fit: Fit) -> Finding | None:
     """Check whether bursts are not white, the cause being unknown."""
-    words = _poor_words(fit.white)
+    words = _poor_words(fit)
     if not words:
         return None
     return Finding(
@@ -434,19 +476,52 @@ def _lossy(fit: Fit) -> Finding | None:
     if fit.back is None:
         return None
     counts = None if fit.bursts is None else fit.bursts.counts
+    unforeseen = _unforeseen_between(fit, *nearest_pairs(fit.white.embedding))
+    return lossy(fit.back, fit.statistics, fit.white.embedding, counts, unforeseen)
+
+
+def _unforeseen_between(fit: Fit, *pairs: NDArray[np.int64]) -> Array:
+    """Compute what bursts do not foresee of the steps between pairs of them, (n, D)."""
     ends, places = [], []
-    for rows in nearest_pairs(fit.white.embedding):
+    for rows in pairs:
         some = fit.statistics[rows]
         embedded, pushed = push(fit.encoder, some, fit.burst_std)
         places.append(embedded)
         ends.append((some.means, some.tangents, fit.burst_std * pushed.numpy()))
-    unforeseen = unforeseen_steps(ends[0], ends[1], places[1] - places[0])
-    return lossy(fit.back, fit.statistics, fit.white.embedding, counts, unforeseen)
+    return unforeseen_steps(ends[0], ends[1], places[1] - places[0])
 
 
-def _poor_words(white: Whitening) -> str:
-    if not white.poor:
+def _unforeseen(fit: Fit) -> Finding | None:
+    """Check whether so few bursts foresee what is measured between them.
+
+    Where there are many, the checks of neighbours see it.
+    """
+    n, places = len(fit.statistics), fit.white.embedding
+    if n >= SPARSE:
+        return None
+    near = cKDTree(places).query(places, min(2 * fit.k, n - 1) + 1)[1][:, 1:]
+    heads, tails = np.repeat(np.arange(n), near.shape[1]), near.ravel()
+    counts = fit.statistics.counts if fit.bursts is None else fit.bursts.counts
+    noise = float(np.median(noise_of_means(fit.statistics, counts)))
+    missing = np.square(_unforeseen_between(fit, heads, tails)).sum(axis=1)
+    parts = np.sqrt(np.maximum(missing - 2 * noise, 0)) / data_size(fit.statistics.means)
+    typical = float(np.quantile(parts, 0.75))
+    if not UNFORESEEN.passed(typical):
+        return None
+    return few_bursts(
+        fit.statistics,
+        f"in a quarter of the steps from one burst to the next, readings change otherwise than the bursts at both ends "
+        f"say, by {typical:.0%} of the data's size or more, so that what lies between them is guessed",
+        heads[np.argsort(-parts, kind="stable")],
+    )
+
+
+def _poor_words(fit: Fit) -> str:
+    if not fit.poor:
         return ""
+    white = fit.white
+    if not white.poor:
+        return f"neighbours share a strain, a whitening loss of {fit.shared.loss:.3g}, that sampling does not explain"
     median = float(np.median(white.losses))
     return f"the median whitening loss is {median:.3g}, where sampling alone explains {median - white.excess:.3g}"
 

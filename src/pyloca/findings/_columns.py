@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import BurstStatistics, look_at_columns, nearest_rows, sample_rows
+from pyloca.geometry import BurstStatistics, SheetDistance, look_at_columns, nearest, nearest_rows, sample_rows
 from pyloca.thresholds import ALONE, FEW, FOLLOWS, LEVERAGE, NEIGHBORS, RECHECKED, SILENT, UNEXPLAINED
 
 __all__ = ["foreign_columns", "foreign_sensors", "unexplained_steps"]
@@ -46,8 +46,12 @@ def unexplained_steps(statistics: BurstStatistics) -> Array:
     return _steps(statistics)[0]
 
 
-def _steps(statistics: BurstStatistics) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute the same, and which features are nan because they bend between neighbours, (D,) each."""
+def _steps(statistics: BurstStatistics, *, own_sheet: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+    """Compute the same, and which features are nan because they bend between neighbours, (D,) each.
+
+    `own_sheet`: neighbours are those that can be reached along the tangents, and not those with the nearest means,
+    which may lie on the next turn of a coil.
+    """
     dim, k = statistics.n_features, statistics.intrinsic_dim
     out, bending = np.full(dim, np.nan), np.zeros(dim, dtype=bool)
     used = np.flatnonzero(statistics.means.std(axis=0) > 0)
@@ -57,7 +61,8 @@ def _steps(statistics: BurstStatistics) -> tuple[Array, NDArray[np.bool_]]:
     spread = statistics.means.std(axis=0)[used]
     means, tangents = some.means[:, used] / spread, some.tangents[:, :, used] / spread
     count = min(NEIGHBORS, len(some) - 1)
-    near = nearest_rows(means, means, count + 1)[:, 1:]  # (n, neighbours)
+    by_means = nearest_rows(means, means, count + 1)[:, 1:]  # (n, neighbours)
+    near = nearest(SheetDistance(some), count)[0] if own_sheet else by_means
     basis = np.linalg.svd(tangents, full_matrices=False)[2]  # (n, k, D)
     sampling = np.sqrt(np.square(tangents).sum(axis=1).mean(axis=0) / np.median(some.counts))  # (D,)
     judged, wrong, moved, foreseen = (np.zeros(len(used)) for _ in range(4))
@@ -102,6 +107,10 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     True
     """
     unexplained, bending = _steps(statistics)
+    if np.any(unexplained > UNEXPLAINED):
+        # On a coil, the sensor that tells one turn from the next changes by itself between the nearest means, and not
+        # between neighbours on the curve. A foreign sensor changes by itself between any.
+        unexplained = np.fmin(unexplained, _steps(statistics, own_sheet=True)[0])
     features = np.flatnonzero(unexplained > UNEXPLAINED)
     judged = int(np.isfinite(unexplained).sum())
     varying = int((statistics.means.std(axis=0) > 0).sum())

@@ -37,7 +37,8 @@ class Finding:
     name : str
         Identifier for programs: "columns", "few_points", "scale", "unrelated", "crossing", "outliers", "noise",
         "units", "more_tangents", "large_bursts", "collapsed", "curved", "uneven_size", "uneven_shape", "folded",
-        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable", "few_bursts".
+        "poor_fit", "round_trip", "unfinished", "distances", "no_displacement", "clipped", "bendable", "few_bursts",
+        "imprecise", "path".
     message : str
         What is wrong, the number that shows it, and what to do.
     bursts : tuple of int
@@ -104,7 +105,8 @@ class Diagnostics:
     clipped : str
         Which bursts are clipped and were used all the same, in words; empty when none were.
     shape : str
-        What is not determined of the shape of a closed curve or tube in space (d > k), in words; empty otherwise.
+        What is not determined of the shape of a closed curve or tube in space (d > k), or how many components hold
+        nothing, in words; empty otherwise.
     tails : float
         How many times as much sampling explains as for Gaussian bursts: more where points are one-sided or have heavy
         tails, by the bursts' own fourth moments.

@@ -9,16 +9,16 @@ from torch import nn
 from pyloca.bursts import Bursts
 from pyloca.checks import push, sampled_stretch, whitening
 from pyloca.findings._before import spike_words
-from pyloca.findings._bending import bending
+from pyloca.findings._bending import bending, empty_components
 from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._clipped import clipped_words
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
+from pyloca.findings._precision import imprecise, precision
 from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
-from pyloca.thresholds import WAVES
 
-__all__ = ["judge", "precision"]
+__all__ = ["judge"]
 
 Array = NDArray[np.float64]
 
@@ -81,13 +81,17 @@ def judge(
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
         findings = () if finding is None else (finding,)
+        shape = shape or empty_components(white.embedding, fit.k)
+    if not findings:
+        finding = imprecise(white, statistics)
+        findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
         # of a fit that is wrong, sampling is not what matters
-        precision=None if findings else precision(white.stretches, statistics.weights),
+        precision=precision(white, statistics.weights) if {f.name for f in findings} <= {"imprecise"} else None,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,
@@ -103,37 +107,6 @@ def judge(
         clipped=clipped_words(statistics),
         shape=shape,
     )
-
-
-def precision(stretches: Array, weights: Array) -> float:
-    """Estimate the standard error of a typical distance as a part of it, from how bursts differ after the encoder.
-
-    A burst sees the strain r = (G − 1) / 2 of the coordinates, and their mean strain is as uncertain as a mean of N of
-    these. A strain changes a step of direction u by u·r u of its length, and over all directions
-    E (u·r u)² = (2 tr r² + (tr r)²) / (k (k + 2)). Strains that vary from place to place are taken to add twice as much
-    again: a rule of thumb, since it depends on the shape.
-
-    Parameters
-    ----------
-    stretches : (N, k) array
-        Factors by which the encoder stretches tangents, √ of the eigenvalues of G.
-    weights : (N,) array
-        Of the bursts.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> clouds = np.random.RandomState(0).standard_normal((300, 30, 2))
-    >>> centred = clouds - clouds.mean(axis=1, keepdims=True)
-    >>> round(precision(np.linalg.svd(centred, compute_uv=False) / np.sqrt(29), np.ones(300)), 3)
-    0.012
-    """
-    k, strains = stretches.shape[1], (np.square(stretches) - 1) / 2
-    squares = (2 * np.square(strains).sum(axis=1) + np.square(strains.sum(axis=1))) / (k * (k + 2))
-    return float(np.sqrt(WAVES * np.sum(np.square(weights) * squares))) / float(np.sum(weights))
 
 
 def _tangents(encoder: nn.Module, statistics: BurstStatistics, burst_std: float) -> tuple[Array, Array]:

@@ -31,6 +31,7 @@ from pyloca.thresholds import (
     NEIGHBORS,
     PARALLEL,
     SAMPLE,
+    SENSELESS,
     SOME_GIANTS,
     SPARSE,
     STRANGE,
@@ -310,7 +311,8 @@ class Neighborhood:
     def uneven_size(self) -> Finding | None:
         """Check whether σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
 
-        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not.
+        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not. Where
+        bursts are sparse it may, and then an encoder can follow it, and leaves bursts white at both ends.
 
         Returns
         -------
@@ -319,8 +321,14 @@ class Neighborhood:
         heads, tails, giants = self.graph.heads, self.graph.tails, self.giants
         sound = self._sound & ~giants[heads] & ~giants[tails]
         jump = sound & (self._jumps > 0)
+        # Where σ changes, bursts on either side jump to several on the other; around one odd burst, only that does.
+        degree = np.bincount(np.r_[heads[jump], tails[jump]], minlength=len(self.rows))
+        jump &= (degree[heads] > 1) & (degree[tails] > 1)
         share = jump.sum() / max(sound.sum(), 1)
         if len(self.rows) < FEW or not (MANY_JUMPS.passed(share) and jump.sum() >= FEWEST):
+            return None
+        unlikely = self.unlikely[self.rows]
+        if np.mean(unlikely[heads[jump]] | unlikely[tails[jump]]) < SENSELESS:
             return None
         where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
         return Finding(

@@ -48,11 +48,14 @@ class MeasuredSteps:
     near : (N, n) array of int
         The neighbours.
     statistics : BurstStatistics
+    leaving : (N,) array
+        Part of the steps of each burst that no bend explains, also of strays.
     """
 
     unexplained: NDArray[np.bool_]
     near: Rows
     statistics: BurstStatistics
+    leaving: Array
 
     @classmethod
     def of(cls, statistics: BurstStatistics) -> MeasuredSteps:
@@ -70,11 +73,12 @@ class MeasuredSteps:
         near, squared = nearest(SheetDistance(statistics, off=1.0), count)
         costs = SheetDistance(statistics).between(np.repeat(np.arange(n), count), near.ravel())
         off = costs.reshape(n, count) > UNEXPLAINED_STEP**2 * squared
-        alien = off.mean(axis=1) > ALIEN
+        leaving = off.mean(axis=1)
+        alien = leaving > ALIEN
         if alien.mean() < 1 - ALIEN:
             off = off & ~alien[near]
             off[alien] = False
-        return cls(off, near, statistics)
+        return cls(off, near, statistics, leaving)
 
     @property
     def share(self) -> float:
@@ -90,6 +94,21 @@ class MeasuredSteps:
         n, count = self.near.shape
         parallel = _cosines(self.statistics, np.repeat(np.arange(n), count), self.near.ravel()) > PARALLEL
         return float(self.unexplained.ravel()[parallel].mean()) if parallel.any() else 0.0
+
+    def parallel(self, rows: Rows) -> Array:
+        """Compute the part of their neighbours whose tangents are parallel to those of some bursts.
+
+        Parameters
+        ----------
+        rows : (n,) array of int
+
+        Returns
+        -------
+        (n,) array
+        """
+        near = self.near[rows]
+        cosines = _cosines(self.statistics, np.repeat(rows, near.shape[1]), near.ravel())
+        return np.asarray((cosines > PARALLEL).reshape(near.shape).mean(axis=1))
 
     @property
     def worst(self) -> Rows:
