@@ -179,6 +179,7 @@ def test_forged_statistics_with_valid_checksums(tmp_path, name, change):
     [
         ("facts", 1e308),
         ("facts.tails", "\x1b[31m"),
+        ("facts.tails", 10**30),
         ("facts.known_std", -1),
         ("facts.feature_names", [1, 2]),
         ("shapes", "x"),

@@ -28,6 +28,7 @@ __all__ = ["holds_statistics", "read_statistics", "save_statistics", "statistics
 KEY, VERSION = "pyloca-statistics", 1
 ROWS = 1 << 14  # bursts in a chunk
 TEXT = ("ids", "marks")
+HEAVIEST = 1e6  # tails: far beyond any points, and small enough that nothing overflows
 FACTS = ("tails", "feature_names", "units", "known_std")
 NEEDED = ("means", "tangents", "counts", "residuals", "ids", "marks", "set_aside")
 
@@ -173,8 +174,9 @@ def _parts(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[int
             raise ValueError(f"its manifest has {name} that are not names")
         if known is not None and len(known) != shapes["means"][-1]:
             raise ValueError(f"its manifest has {len(known)} {name}")
-    for name, value in (("tails", facts["tails"]), ("known_std", facts["known_std"])):
-        if (value is not None or name == "tails") and not (is_finite(value) and 0 < value < LARGEST):
+    for name, most in (("tails", HEAVIEST), ("known_std", LARGEST)):
+        value = facts[name]
+        if (value is not None or name == "tails") and not (is_finite(value) and 0 < value < most):
             raise ValueError(f"its manifest has {name} = {str(value)[:50]}")
     return facts, shapes, digests
 
