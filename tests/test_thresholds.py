@@ -28,6 +28,7 @@ NOT_VERDICTS = {
     "VERSION",
     "UNLIKE",
     "CHUNK",
+    "BLOCK",
     "SIMULATED",
     "SHOWN",
     "BOOTSTRAPS",

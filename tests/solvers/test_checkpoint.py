@@ -130,7 +130,7 @@ def test_forged_states_with_a_valid_checksum_are_refused(solver, fault, tmp_path
     stop = interrupt("whiten" if solver == "fast" else "adam 0.001", 0)
     with pytest.raises(KeyboardInterrupt):
         LOCA(2, **options, callbacks=[stop]).fit(bursts, checkpoint=path)
-    header, arrays = unseal(path.read_bytes(), "pyloca-checkpoint", (5,), "c")
+    header, arrays = unseal(path.read_bytes(), "pyloca-checkpoint", (6,), "c")
     header, arrays = copy.deepcopy(header), dict(arrays)
     FORGERIES[solver][fault](header, arrays)
     forged = seal("pyloca-checkpoint", header, arrays)

@@ -177,6 +177,8 @@ class Whitening:
 class SharedStrain(NamedTuple):
     """A strain that neighbouring bursts share.
 
+    See `shared_strain`.
+
     Attributes
     ----------
     loss : float

@@ -37,7 +37,7 @@ SAME_SCORE = 0.005
 # must settle. To the score of a few held-out bursts, a later gain would be luck.
 PATIENCE, LAST_PATIENCE = 1, 4
 MANY_HELD_OUT = 20
-MAX_RATIO = 0.3  # of the decay to the held-out score; a few exact bursts would be smoothed too much
+MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
