@@ -370,3 +370,11 @@ def turn(model, rotation, shift):
     from pyloca.metrics import RigidMap
 
     return moved_model(model, RigidMap(rotation, shift))
+
+
+@pytest.mark.parametrize("factor", [1000.0, 0.001])
+def test_anchors_in_other_units_are_called_that(a, b, factor):
+    X = plan(12, 77)
+    with pytest.raises(MatchError, match=r"'b' at the anchors .* other units"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        match(a, b, (sheet(X), factor * gauge(X))).a_to_b(sheet(X))
