@@ -118,4 +118,4 @@ def test_threads_that_are_gone_are_forgotten(monkeypatch):
         thread.join(HANG)
     assert len(_forks._state.known) < 50
     assert fork()
-    assert len(_forks._state.known) <= 1
+    assert _forks._state.known <= _forks._alive()  # threads of other tests may still live

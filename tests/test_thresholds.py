@@ -29,6 +29,7 @@ NOT_VERDICTS = {
     "UNLIKE",
     "CHUNK",
     "BLOCK",
+    "HEAVIEST",
     "SIMULATED",
     "SHOWN",
     "BOOTSTRAPS",

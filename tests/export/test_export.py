@@ -91,6 +91,7 @@ def test_a_file_is_exported_as_its_model_is(tmp_path):
 # -- onnx -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:trust in float32")  # round trips of this model are closer than float32 can tell
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_graphs_take_any_number_of_points(dtype, tmp_path):
     Y, Z = points("units", 7)
@@ -106,7 +107,8 @@ def test_graphs_take_any_number_of_points(dtype, tmp_path):
         np.testing.assert_array_equal(coordinates, again)
         assert coordinates.dtype == dtype and trust.shape == (n,)
         np.testing.assert_allclose(coordinates, ours.encode(Y[:n]), rtol=0, atol=tol)
-        np.testing.assert_allclose(measurements, ours.decode(Z[:n]), rtol=tol)
+        back = ours.decode(Z[:n])
+        np.testing.assert_allclose(measurements, back, rtol=tol, atol=tol * np.abs(back).max(axis=0).min())
         np.testing.assert_allclose(trust, ours.trust(Y[:n]), rtol=0, atol=1e-15 if dtype == "float64" else 0.1)
 
 
@@ -164,7 +166,10 @@ def test_headers_compute_the_same_with_every_compiler(compiler, dtype):
     ours, tol = in_float64("units"), 1e-12 if dtype == "float64" else 1e-5
     with CompiledHeader(to_c(predictor("units"), "m", dtype), predictor("units"), "m", dtype, compiler) as program:
         np.testing.assert_allclose(program.encode(Y), ours.encode(Y), rtol=0, atol=tol)
-        np.testing.assert_allclose(program.decode(Z), ours.decode(Z), rtol=10 * tol)
+        back = ours.decode(Z)
+        np.testing.assert_allclose(
+            program.decode(Z) / np.abs(back).max(axis=0), back / np.abs(back).max(axis=0), atol=10 * tol, rtol=0
+        )
         J = ours.encode_with_jacobian(Y)[1]
         np.testing.assert_allclose(
             program.jacobian(Y) / np.abs(J).max(axis=(0, 1)), J / np.abs(J).max(axis=(0, 1)), atol=tol

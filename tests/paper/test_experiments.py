@@ -75,7 +75,7 @@ def test_quick_figures_are_of_the_right_size(done):
     most = {
         "mushroom": 1e-3,
         "frame": 2e-3,
-        "frame, interpolation": 2e-3,
+        "frame, interpolation": 5e-3,
         "frame, extrapolation": 2e-3,
         "decoder": 1e-2,
         "sphere": 8e-3,

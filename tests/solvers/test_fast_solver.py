@@ -370,8 +370,8 @@ def test_hidden_layers_that_the_decay_has_killed_are_woken(monkeypatch):
     """This map is nearly linear: strong decays leave nothing of the hidden layers, and weak ones need them again."""
     random = np.random.RandomState(4)
     curve = _measurements.smooth_map(2, 6, random)
-    X = random.uniform(size=(1000, 2))
-    bursts = curve(X[:, None] + 0.01 * random.standard_normal((1000, 30, 2)))
+    X = random.uniform(size=(2000, 2))
+    bursts = curve(X[:, None] + 0.01 * random.standard_normal((2000, 30, 2)))
     woken, drawn = MLPKernel.woken, []
 
     def spy(self, theta, generator):

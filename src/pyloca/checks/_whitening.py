@@ -177,14 +177,16 @@ class Whitening:
 class SharedStrain(NamedTuple):
     """A strain that neighbouring bursts share.
 
-    See `shared_strain`.
-
     Attributes
     ----------
     loss : float
         Whitening loss that it causes: half its square.
     errors : float
         The same in standard errors.
+
+    Examples
+    --------
+    See `shared_strain`.
     """
 
     loss: float

@@ -193,12 +193,13 @@ class Registration:
     def _placed(self, rotation: Array) -> RigidMap:
         """Put A onto B with about this rotation: by the pairs if there are any, else by the middles of the supports."""
         if self.pairs is not None:
-            A, B, _ = self.pairs
+            A, B, variance = self.pairs
             a, b = A - A.mean(axis=0), B - B.mean(axis=0)
-            size = float(np.abs(a.T @ b).max())
-            rotation = (
-                rotation if size == 0 else orthogonal_procrustes(np.eye(self.d), a.T @ b / size + TIE * rotation)[0]
-            )
+            left, extent, right = np.linalg.svd(a.T @ b)
+            extent = np.where(extent > len(A) * variance, extent, 0.0)  # less than its errors: that says nothing
+            if extent[0] > 0:
+                told = left * (extent / extent[0]) @ right
+                rotation = orthogonal_procrustes(np.eye(self.d), told + TIE * rotation)[0]
             factor = self.size / float(np.sqrt(self.even_a.var(axis=0).sum())) if self.scale else 1.0
             return RigidMap(rotation, B.mean(axis=0) - factor * A.mean(axis=0) @ rotation, factor)
         middle = self.even_a.mean(axis=0)
