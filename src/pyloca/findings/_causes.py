@@ -50,9 +50,11 @@ from pyloca.thresholds import (
     SOME_OFF,
     SPARSE,
     STRAINED,
+    SUSPECT,
     UNFORESEEN,
     UNLIKELY,
     UNSHARED,
+    UNWHITE,
 )
 
 __all__ = ["Fit", "find_causes"]
@@ -341,14 +343,15 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
         )
     rest = off[~(alone & odd)]
     lost = float(np.square(errors[rest]).sum() / len(errors))
-    if not (PART_FOLDED.passed(lost) and len(rest) >= FEWEST):
+    unwhite = float(np.mean(fit.white.p_values < SUSPECT))
+    if len(rest) < FEWEST or not (PART_FOLDED.passed(lost) or UNWHITE.passed(unwhite)):
         return None
     return sampling.bends(misplaced=True) or Finding(
         "folded",
         f"a part of the embedding is folded or squeezed: {len(rest) / len(errors):.1%} of the bursts are missed by the "
         f"decoder by {errors[rest].min():.0%} of the data's size or more, such as {fit.statistics.listed(rest[:5])}, "
-        "though they lie on the surface of the others. Try another random_state or more bursts there; the rest of the "
-        "embedding may be right.",
+        f"though they lie on the surface of the others, and {unwhite:.1%} are not white. Try another random_state, or "
+        "more bursts there; the rest of the embedding may be right.",
         tuple(int(i) for i in rest),
     )
 
