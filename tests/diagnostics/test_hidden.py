@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 from torch import nn
 
 from helpers import linear_map, planar_bursts
+from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts
 from pyloca.checks import whitening
 from pyloca.findings import Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
@@ -185,3 +186,13 @@ def test_how_verdicts_are_judged(monkeypatch, said, always, verdict):
 def test_instruments_are_judged(name):
     facts = instruments._facts(name, 500)
     assert facts["ok"] and np.isfinite(facts["value"])
+
+
+def test_a_step_in_the_size_of_bursts_is_told_though_the_encoder_follows_it():
+    random = np.random.RandomState(1)
+    X = random.uniform(-1, 1, size=(300, 2))
+    places = X[:, None] + 0.02 * random.standard_normal((300, 20, 2)) * np.where(X[:, :1] > 0, 2, 1)[:, None]
+    slopes = np.random.RandomState(6).standard_normal((2, 6))
+    bursts = np.tanh(places @ slopes / 2) + 0.3 * np.sin(places @ slopes[:, ::-1])
+    with pytest.warns(TrustWarning, match="bursts are not of one size"):
+        LOCA(2, burst_std=0.02, random_state=0).fit(bursts)

@@ -119,7 +119,7 @@ def _joint(path: Path, source: str | None, target: str | None, errors: bool) -> 
     kinds: dict[str, Any] = {"pyloca-match": Match, "pyloca-fusion": Fusion}
     kind = kinds.get(file_kind(path))
     if kind is None:
-        if source is not None or target is not None:
+        if path.exists() and (source is not None or target is not None):  # a missing file is told by what reads it
             raise click.UsageError("--from and --to are for files of match and fuse; this is not one.")
         return None
     joint = kind.load(path)

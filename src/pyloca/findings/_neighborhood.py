@@ -311,8 +311,8 @@ class Neighborhood:
     def uneven_size(self) -> Finding | None:
         """Check whether σ changes: all directions of a burst grow or shrink at once from one neighbour to the next.
 
-        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not. Where
-        bursts are sparse it may, and then an encoder can follow it, and leaves bursts white at both ends.
+        A measurement does not do that so suddenly: where it is singular, one direction shrinks and others do not. Among
+        few bursts (SPARSE) it may, and then an encoder can follow it, and leaves bursts white at both ends.
 
         Returns
         -------
@@ -321,14 +321,17 @@ class Neighborhood:
         heads, tails, giants = self.graph.heads, self.graph.tails, self.giants
         sound = self._sound & ~giants[heads] & ~giants[tails]
         jump = sound & (self._jumps > 0)
-        # Where σ changes, bursts on either side jump to several on the other; around one odd burst, only that does.
-        degree = np.bincount(np.r_[heads[jump], tails[jump]], minlength=len(self.rows))
-        jump &= (degree[heads] > 1) & (degree[tails] > 1)
+        if len(self.rows) < SPARSE:
+            # Bursts on either side of a border jump to several on the other; around one odd burst, only that does.
+            degree = np.bincount(np.r_[heads[jump], tails[jump]], minlength=len(self.rows))
+            jump &= (degree[heads] > 1) & (degree[tails] > 1)
         share = jump.sum() / max(sound.sum(), 1)
-        if len(self.rows) < FEW or not (MANY_JUMPS.passed(share) and jump.sum() >= FEWEST):
+        apart = _disjoint(heads[jump], tails[jump])  # one odd burst is at the end of all its jumps
+        if len(self.rows) < FEW or not (MANY_JUMPS.passed(share) and apart >= FEWEST):
             return None
         unlikely = self.unlikely[self.rows]
-        if np.mean(unlikely[heads[jump]] | unlikely[tails[jump]]) < SENSELESS:
+        white = np.mean(unlikely[heads[jump]] | unlikely[tails[jump]]) < SENSELESS
+        if white and len(self.rows) < SPARSE:
             return None
         where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
         return Finding(
@@ -338,3 +341,14 @@ class Neighborhood:
             "is not the same everywhere; fit the parts with equal σ separately, or scale their clouds to one σ.",
             tuple(int(i) for i in where[:50]),
         )
+
+
+def _disjoint(heads: NDArray[np.int64], tails: NDArray[np.int64]) -> int:
+    """Count edges that have no end in common, taken as they come."""
+    used: set[int] = set()
+    count = 0
+    for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
+        if head not in used and tail not in used:
+            used |= {head, tail}
+            count += 1
+    return count

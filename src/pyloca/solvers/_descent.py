@@ -24,7 +24,7 @@ from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
 from pyloca.solvers._shards import SHARD, Loss, Shards, shard_sums
 
-__all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all"]
+__all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all", "is_staged"]
 
 FIT_ITERATIONS = 400  # at most: a coil of ten turns takes most of them, a sheet an eighth
 FIT_GAIN = 0.1  # a segment that lowers the loss by less than this part ends a fit
@@ -37,7 +37,8 @@ SAME_SCORE = 0.005
 # must settle. To the score of a few held-out bursts, a later gain would be luck.
 PATIENCE, LAST_PATIENCE = 1, 4
 MANY_HELD_OUT = 20
-MAX_RATIO = 3e-2  # of the decay to the held-out score; a few exact bursts would be smoothed too much
+# Of the decay to the held-out score: a few exact bursts would be smoothed too much. The first of many may be strong.
+MAX_RATIO, MAX_RATIO_OF_MANY = 3e-2, 0.3
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
@@ -78,7 +79,8 @@ class Task:
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
-        return min(MAX_RATIO, self.ratios[rung] / (n * self.residuals or 1))
+        most = MAX_RATIO if self.train is None or not is_staged(self.train.shape[1]) else MAX_RATIO_OF_MANY
+        return min(most, self.ratios[rung] / (n * self.residuals or 1))
 
     def gain(self, n: int) -> float:
         """Return the gain below which n bursts are idle: a fixed number of parameters' worth when there are many."""
@@ -209,7 +211,7 @@ class Descent:
 
     def subset(self, n: int) -> Tensor:
         """Choose the rows of n that stages begin with."""
-        rows = np.arange(n) if n < 2 * FIRST_BURSTS else np.sort(self.random.permutation(n)[:FIRST_BURSTS])
+        rows = np.sort(self.random.permutation(n)[:FIRST_BURSTS]) if is_staged(n) else np.arange(n)
         return torch.from_numpy(rows)
 
     def fault(self, size: int, n: int, rungs: int) -> str:
@@ -388,6 +390,11 @@ class Descent:
     def _score(self, task: Task, theta: Tensor) -> Score:
         task.kernel.theta.copy_(theta)
         return task.score(forward_all(task.kernel, task.held_out))
+
+
+def is_staged(n: int) -> bool:
+    """Tell whether n bursts are so many that training begins on some of them."""
+    return n >= 2 * FIRST_BURSTS
 
 
 def _is_dead(kernel: PushforwardKernel, theta: Tensor) -> TypeGuard[MLPKernel]:
