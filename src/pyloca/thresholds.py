@@ -518,12 +518,8 @@ PART_FOLDED = _threshold(
 )
 # A singular strip leaves bursts that are not white, and a kink some that the decoder misses; a fit may be good with
 # either. With both it is not: kinks, seed 522 of `shapes --only alarms`, 3.8 % of the variance.
-UNWHITE = _threshold(
-    "UNWHITE",
-    0.04,
-    "part of the bursts that are not white (SUSPECT), if the decoder misses some",
-    "folded",
-    note="PART_FOLDED is enough",
+UNWHITE = _define(
+    "UNWHITE", 0.04, "part of the bursts that are not white (SUSPECT): a fold, if the decoder misses some"
 )
 MOST = _define("MOST", 0.5, "part of the bursts lost at which neither outliers nor a fold can be the cause")
 TORN = _threshold("TORN", 0.1, "part of the bursts that are lost", "folded", note="MANY_APART is enough")

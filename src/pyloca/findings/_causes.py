@@ -344,7 +344,7 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
     rest = off[~(alone & odd)]
     lost = float(np.square(errors[rest]).sum() / len(errors))
     unwhite = float(np.mean(fit.white.p_values < SUSPECT))
-    if len(rest) < FEWEST or not (PART_FOLDED.passed(lost) or UNWHITE.passed(unwhite)):
+    if len(rest) < FEWEST or not (PART_FOLDED.passed(lost) or unwhite >= UNWHITE):
         return None
     return sampling.bends(misplaced=True) or Finding(
         "folded",
