@@ -406,6 +406,80 @@ def test_the_decay_is_lowered_while_many_bursts_are_lost(monkeypatch):
     assert len(decays(True)) == len(_fast.DECAYS)
 
 
+@pytest.mark.slow
+def test_a_decay_goes_on_while_lost_bursts_come_nearer(monkeypatch):
+    """The capped score does not register that: a squeezed strip of `frame` was left as it was."""
+    monkeypatch.setattr(MLPKernel, "is_dead", lambda self, theta: False)
+
+    def checks(gain):
+        asked = iter(range(1000))
+
+        def score(self, task, theta):
+            return _descent.Score(1.0, False, progress=2.0 * (1 - gain) ** next(asked))
+
+        monkeypatch.setattr(_descent.Descent, "_score", score)
+        model = short_fit(
+            tiny_loca(max_iter=None, hidden_layers=(5,)), datasets.mushroom(60, 20, random_state=0).bursts
+        )
+        return sum(record["stage"] == "whiten" for record in model.history_)
+
+    assert checks(0.05) > checks(0.0) + 5
+
+
+def test_progress_sees_what_the_capped_score_does_not(monkeypatch):
+    solvers = []
+    train = _fast._FastSolver._train_encoder
+
+    def spy(self, **options):
+        solvers.append(self)
+        return train(self, **options)
+
+    monkeypatch.setattr(_fast._FastSolver, "_train_encoder", spy)
+    short_fit(tiny_loca(max_iter=None), planar_bursts(60, 30)[1])
+    score = solvers[0]._whitening().score
+    held = torch.zeros(3, 6, 2, dtype=torch.float64)
+    held[1, :, 0] = held[2, :, 1] = 1.0
+    white = score(held)
+    held[1, 0, 0] = 1e-4  # one burst is squeezed; then half as much
+    far = score(held)
+    held[1, 0, 0] = 1e-2
+    near = score(held)
+    assert white.progress == white.value
+    assert far.value == near.value > white.value
+    assert far.progress > near.progress > near.value
+
+
+def test_one_held_out_burst_has_no_standard_error(monkeypatch):
+    """Its score must fall by the smallest gain that counts; the error of one number is not defined."""
+    scores = {0.0: 1.0, 1.0: 0.5, 2.0: 0.999}
+
+    def score(self, task, theta):
+        value = scores[float(theta)]
+        return _descent.Score(value, each=torch.tensor([value]))
+
+    monkeypatch.setattr(_descent.Descent, "_score", score)
+    state = _descent.Progress(score_before=1.0, theta_before=torch.tensor(0.0), best_theta=torch.tensor(1.0))
+    descent = _descent.Descent(None, state, 1, None, None)
+    assert descent._gained(None, 1e-2)
+    state.best_theta = torch.tensor(2.0)
+    assert not descent._gained(None, 1e-2)
+
+
+@pytest.mark.parametrize(("n", "dim", "strong"), [(40, 30, False), (450, 30, True), (450, 6, False)])
+def test_bursts_of_many_directions_begin_with_a_stronger_decay(monkeypatch, n, dim, strong):
+    tasks = []
+    whitening = _fast._FastSolver._whitening
+
+    def spy(self):
+        tasks.append(whitening(self))
+        raise _fast.StopTraining
+
+    monkeypatch.setattr(_fast._FastSolver, "_whitening", spy)
+    short_fit(tiny_loca(hidden_layers=(3,), max_iter=None), planar_bursts(n, 20, dim=dim)[1])
+    assert (tasks[0].ratios[0] == _fast.STRONGEST) is strong
+    assert tasks[0].max_ratio == (_fast.STRONGEST_RATIO if strong else _descent.MAX_RATIO)
+
+
 def test_the_decay_is_a_prior_that_bursts_outweigh():
     task = _descent.Task(
         "t", None, None, None, None, None, None, iterations=1, ratios=(30.0, 1.0), idle_gain=1e-2, residuals=3

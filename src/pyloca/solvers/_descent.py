@@ -37,8 +37,7 @@ SAME_SCORE = 0.005
 # must settle. To the score of a few held-out bursts, a later gain would be luck.
 PATIENCE, LAST_PATIENCE = 1, 4
 MANY_HELD_OUT = 20
-# Of the decay to the held-out score: a few exact bursts would be smoothed too much. The first of many may be strong.
-MAX_RATIO, MAX_RATIO_OF_MANY = 3e-2, 0.3
+MAX_RATIO = 3e-2  # of the decay to the held-out score: a few exact bursts would be smoothed too much
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
@@ -54,6 +53,12 @@ class Score(NamedTuple):
     value: float
     many_lost: bool = False  # whether many bursts are beyond the cap at which `value` counts them
     each: Tensor | None = None  # the score of each burst, whose mean is `value`
+    progress: float = np.nan  # the same with bursts beyond the cap counted by their logarithm; NaN: as `value`
+
+    @property
+    def seen(self) -> float:
+        """What tells whether training still gains: it sees bursts beyond the cap come nearer."""
+        return self.value if np.isnan(self.progress) else self.progress
 
 
 @dataclass
@@ -73,14 +78,14 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
+    max_ratio: float = MAX_RATIO  # of a decay to the held-out score
     # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
     network: nn.Module | None = None
     narrowed: Callable[[Loss, slice], Loss] | None = None
 
     def ratio(self, rung: int, n: int) -> float:
         """Return the decay on n bursts as a multiple of the held-out score."""
-        most = MAX_RATIO if self.train is None or not is_staged(self.train.shape[1]) else MAX_RATIO_OF_MANY
-        return min(most, self.ratios[rung] / (n * self.residuals or 1))
+        return min(self.max_ratio, self.ratios[rung] / (n * self.residuals or 1))
 
     def gain(self, n: int) -> float:
         """Return the gain below which n bursts are idle: a fixed number of parameters' worth when there are many."""
@@ -293,8 +298,8 @@ class Descent:
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
                     at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
-                at.idle = 0 if score.value < (1 - gain) * at.stage_best else at.idle + 1
-                at.stage_best = min(score.value, at.stage_best)
+                at.idle = 0 if score.seen < (1 - gain) * at.stage_best else at.idle + 1
+                at.stage_best = min(score.seen, at.stage_best)
                 at.score, at.many_lost = score.value, score.many_lost
                 snapshot = partial(self._snapshot, optimizer, decay)
                 self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
@@ -325,6 +330,8 @@ class Descent:
         if before.each is None or now.each is None:
             return now.value < (1 - gain) * before.value
         differences = before.each - now.each
+        if len(differences) == 1:  # which has no standard error
+            return now.value < (1 - gain) * before.value
         return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
 
     def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:

@@ -43,7 +43,17 @@ from pyloca.objectives import (
     likelihood_pushed_with_gradient,
     sampling_floor,
 )
-from pyloca.solvers._descent import FIT_ITERATIONS, Descent, Loss, Progress, Score, Task, forward_all, is_staged
+from pyloca.solvers._descent import (
+    FIT_ITERATIONS,
+    MAX_RATIO,
+    Descent,
+    Loss,
+    Progress,
+    Score,
+    Task,
+    forward_all,
+    is_staged,
+)
 from pyloca.solvers._features import Candidate, FeatureDecoder
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import Problem, Solution
@@ -60,9 +70,11 @@ WHITEN_ITERATIONS, DECODE_ITERATIONS = 1000, 400
 # 1 / Σ (M_i − 1): there −2 log likelihood + c ‖θ‖² is minimised, with a prior θ ~ N(0, 1/c) that does not depend on N,
 # M or k, and without noise the decay vanishes with the loss. Lowered rung by rung while that helps.
 DECAYS = (30.0, 1.0, 0.03, 0.001)
-# First of all where many bursts begin with some (`python -m benchmarks accuracy --only mushroom`). Fewer bursts do not
-# recover from it, and a surface that can bend is straightened: no burst sees that.
-STRONGEST = 300.0
+# First of all where many bursts begin with some (`python -m benchmarks accuracy --only mushroom`), and where bursts
+# have many directions, followed by as many weights per neuron (`sizes --only camera`). A few bursts do not recover,
+# and a surface that can bend is straightened: no burst sees that.
+STRONGEST, STRONGEST_RATIO = 300.0, 0.3
+MANY_DIRECTIONS, ENOUGH_BURSTS = 20, 400
 START_DECAY = 100.0  # the same in the fit to the alignment, whose errors are large and have long waves
 # A burst counts in the held-out score with at most this many times the sampling floor. The few bursts where the
 # measurement is singular would otherwise drown the many that tell smoothing from overfitting. But when more than a few
@@ -405,7 +417,9 @@ class _FastSolver:
             value = _with_gradient(output[1:], held_noise)[0]
             beyond = float((value > caps).double().mean())
             each = held_weights * torch.minimum(value, caps)
-            return Score(float(each.mean()), beyond > FEW_BEYOND, each)
+            beyond_cap = held_weights * torch.where(value > caps, caps * (value / caps).log(), 0.0)
+            progress = float((each + beyond_cap).mean())
+            return Score(float(each.mean()), beyond > FEW_BEYOND, each, progress)
 
         return Task(
             name=WHITEN,
@@ -417,6 +431,7 @@ class _FastSolver:
             score=score,
             iterations=WHITEN_ITERATIONS,
             ratios=self._decays(),
+            max_ratio=STRONGEST_RATIO if self._decays()[0] == STRONGEST else MAX_RATIO,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
             network=self.encoder,
@@ -424,8 +439,9 @@ class _FastSolver:
         )
 
     def _decays(self) -> tuple[float, ...]:
-        rigid = self.problem.n_components == self.trained.intrinsic_dim
-        return (STRONGEST, *DECAYS) if rigid and is_staged(len(self.trained)) else DECAYS
+        n, rigid = len(self.trained), self.problem.n_components == self.trained.intrinsic_dim
+        wide = self.trained.n_used >= MANY_DIRECTIONS and n >= ENOUGH_BURSTS
+        return (STRONGEST, *DECAYS) if rigid and (is_staged(n) or wide) else DECAYS
 
     # -- decode -------------------------------------------------------------------------------------------------
 
