@@ -309,7 +309,10 @@ class Descent:
             if not gained and not score.many_lost:  # what is better by chance only is not as smooth
                 at.best_score, at.best_theta, at.best_rung = at.score_before, at.theta_before, at.rung_before
             at.score_before, at.theta_before, at.rung_before = at.best_score, at.best_theta, at.best_rung
-            at.theta = at.best_theta  # without the memory of L-BFGS, which would mislead: another decay leads far
+            # Without the memory of L-BFGS, which would mislead: another decay leads far. The best weights go on, unless
+            # bursts that are still lost have come nearer since.
+            if not (score.many_lost and score.seen < self._score(task, at.best_theta).seen):
+                at.theta = at.best_theta
             if (gained or score.many_lost or dead) and at.rung + 1 < len(task.ratios):
                 at.rung += 1
             elif patience > PATIENCE:
