@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import digamma
 
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
@@ -84,6 +85,17 @@ class Elastic:
         turns = parameter_jacobian(units, self.centre, scale=self.scaled)
         return np.asarray(plain - (turns[1:] - turns[:1]) @ self.rigid)
 
+    def residual(self, Z: Array) -> Array:
+        """Return the variance (n,), per coordinate, of waves that displacements cannot follow at places (n, d).
+
+        It is the kriging variance of a displacement that is known at the centres: small between bursts that are close
+        to each other, and large in gaps and beyond the border, where an encoder is extrapolated.
+        """
+        length = LENGTH * _distance(self.centres)
+        root = np.linalg.cholesky(matern(self.centres, self.centres, length) + RANK * np.eye(len(self.centres)))
+        told = solve_triangular(root, matern(self.centres, Z, length), lower=True)  # (m, n)
+        return np.asarray(_height(length) ** 2 * np.maximum(1 - np.square(told).sum(axis=0), 0.0))
+
     def _functions(self, Z: Array) -> tuple[Array, Array]:
         """Return Matérn functions of smoothness 5/2 at places, (n, m), and their gradients, (n, m, d)."""
         apart = (Z[:, None] - self.centres) * (np.sqrt(5) / self.length)
@@ -96,18 +108,27 @@ def elastic(model: LOCA, *, fine: bool = False) -> Elastic:
     """Build the displacements of a fitted model; `fine`: also those with shorter waves."""
     places = some_places(model)
     n, d = places.shape
-    length = (FINE_LENGTH if fine else LENGTH) * float(np.sqrt(2 * places.var(axis=0).sum()))
+    length = (FINE_LENGTH if fine else LENGTH) * _distance(places)
     centre = places.mean(axis=0)
     centres = places[_spread_out(places, centre, FINE_CENTRES if fine else CENTRES)]
     plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
     values, vectors = np.linalg.eigh(matern(centres, centres, length))
     kept = values > RANK * values[-1]
-    height = STRAIN * length / np.sqrt(5 / 3)  # of functions with that slope
-    mixing = height * vectors[:, kept] / np.sqrt(values[kept])
+    mixing = _height(length) * vectors[:, kept] / np.sqrt(values[kept])
     moves = parameter_jacobian(places, centre, scale=not model.burst_std_known_)
     functions = np.einsum("nr,de->ndre", plain._functions(places)[0] @ mixing, np.eye(d))
     rigid = np.linalg.lstsq(moves.reshape(n * d, -1), functions.reshape(n * d, -1), rcond=None)[0]
     return Elastic(centres, length, mixing, rigid, centre)
+
+
+def _distance(places: Array) -> float:
+    """Return the root mean square distance of two places."""
+    return float(np.sqrt(2 * places.var(axis=0).sum()))
+
+
+def _height(length: float) -> float:
+    """Return the standard deviation of Matérn functions whose slope has that of the strain."""
+    return STRAIN * length / float(np.sqrt(5 / 3))
 
 
 def _spread_out(places: Array, first: Array, most: int) -> list[int]:

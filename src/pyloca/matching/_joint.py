@@ -34,6 +34,8 @@ class Edge:
         Coordinates by each, in its own system.
     variance : (n,) array
         Of their distance if both encoders were without long waves, per coordinate, in the coordinates of j.
+    tails : float
+        Degrees of freedom of Student's t, of which these distances are; ∞ for normal ones.
     """
 
     i: int
@@ -41,6 +43,21 @@ class Edge:
     A: Array
     B: Array
     variance: Array
+    tails: float = np.inf
+
+    def cost(self, apart: Array) -> float:
+        """Return twice −log likelihood of distances (n, d); 0 where all are 0."""
+        squared = np.square(apart).sum(axis=1) / self.variance
+        if np.isinf(self.tails):
+            return float(squared.sum())
+        return float((self.tails + apart.shape[1]) * np.log1p(squared / self.tails).sum())
+
+    def precision(self, apart: Array) -> Array:
+        """Return the weight (n,) of each of these distances, less for those far beyond their variance."""
+        squared = np.square(apart).sum(axis=1) / self.variance
+        if np.isinf(self.tails):
+            return 1 / self.variance
+        return np.asarray((self.tails + apart.shape[1]) / (self.tails + squared) / self.variance)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class Joint:
     centres : (K, d) array
         Of the turns of `moved`.
     rough : (K,) array
-        Variance per coordinate of waves that are too short for displacements, in the system of each instrument.
+        Variance per coordinate, in the system of each instrument, that displacements and their residual do not explain.
     degrees : float
         Degrees of freedom of the errors.
     """
@@ -103,8 +120,8 @@ class Joint:
         rows = np.concatenate([self._rows(Z, i), -self._rows(W, j)], axis=2)
         part = np.concatenate([np.arange(len(self.covariance))[self._block(k)] for k in (i, j)])
         errors = rows @ self.covariance[np.ix_(part, part)] @ rows.transpose(0, 2, 1)
-        rough = sum(self.maps[k].scale ** 2 * self.rough[k] for k in (i, j))
-        errors = errors + rough * np.eye(Z.shape[1])
+        rough = self._rough(Z, i) + self._rough(W, j)
+        errors = errors + rough[:, None, None] * np.eye(Z.shape[1])
         turn = self.maps[j].rotation
         return W, turn @ errors @ turn.T / self.maps[j].scale ** 2
 
@@ -112,11 +129,15 @@ class Joint:
         """Return the standard errors (n,), per coordinate, of common coordinates of places of instrument i."""
         rows, block = self._rows(Z, i), self._block(i)
         spread = np.einsum("ndq,qr,ndr->n", rows, self.covariance[block, block], rows) / Z.shape[1]
-        return np.asarray(np.sqrt(spread + self.maps[i].scale ** 2 * self.rough[i]))
+        return np.asarray(np.sqrt(spread + self._rough(Z, i)))
 
     def placed(self, i: int, rigid: RigidMap) -> Joint:
         """Return a copy with another map of instrument i."""
         return replace(self, maps=(*self.maps[:i], rigid, *self.maps[i + 1 :]))
+
+    def _rough(self, Z: Array, i: int) -> Array:
+        """Return the variance (n,) of what displacements do not describe, in common coordinates."""
+        return np.asarray(self.maps[i].scale ** 2 * (self.rough[i] + self.elastics[i].residual(Z)))
 
     def _bent(self, Z: Array, i: int) -> Array:
         return Z + self.elastics[i].rows(Z) @ self.coefficients[i]
@@ -233,7 +254,7 @@ def _objective(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> float:
     total = sum(one.energy(at.coefficients[i]) for i, one in enumerate(seen))
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
-        total += float((np.square(apart).sum(axis=1) / edge.variance).sum()) / 2
+        total += edge.cost(apart) / 2
     return float(total)
 
 
@@ -247,10 +268,9 @@ def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[
         gradient[part], information[part, part] = one.expansion(at.coefficients[i])
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
-        rows = np.zeros((*apart.shape, total))
-        rows[:, :, at._block(edge.i)] += at._rows(edge.A, edge.i)
-        rows[:, :, at._block(edge.j)] -= at._rows(edge.B, edge.j)
-        weighted = rows / edge.variance[:, None, None]
-        gradient += np.einsum("ndq,nd->q", weighted, apart)
-        information += np.einsum("ndq,ndr->qr", weighted, rows)
+        part = np.concatenate([np.arange(total)[at._block(k)] for k in (edge.i, edge.j)])
+        rows = np.concatenate([at._rows(edge.A, edge.i), -at._rows(edge.B, edge.j)], axis=2)
+        rows = (np.sqrt(edge.precision(apart))[:, None, None] * rows).reshape(apart.size, -1)
+        gradient[part] += (np.sqrt(edge.precision(apart))[:, None] * apart).ravel() @ rows
+        information[np.ix_(part, part)] += rows.T @ rows
     return gradient, information

@@ -169,7 +169,7 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     used = found.right
     A, B, relative = anchors.A[used], anchors.B[used], (anchors.weights / anchors.weights.mean())[used]
     doubt = expected[used] * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
-    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough + b.rough + doubt)
+    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough_at(A) + b.rough_at(B) + doubt)
     free = np.ones((2, freedom(d, scale=True)), dtype=bool)
     free[0, -1], free[1] = settings.scale, False
     # In a plane, anchors on one line fit the mirror image as well.
