@@ -26,7 +26,10 @@ __all__ = ["Elastic", "Prior", "Seen", "elastic", "matern", "seen", "some_places
 Array = NDArray[np.float64]
 
 CENTRES = 60  # Matérn functions at most: displacements have long waves
-LENGTH = 2.0  # of a Matérn function, in root mean square distances of two states
+# Of a Matérn function, in root mean square distances of two states. With 2, displacements had more short waves than
+# errors of encoders have: the more anchors, the more often intervals were too wide.
+LENGTH = 4.0
+GAP_LENGTH = 2.0  # the same of waves between bursts, which are shorter
 FINE_CENTRES, FINE_LENGTH = 120, 1.0  # the same where bursts are there to see shorter waves of an encoder
 STRAIN = 0.3  # standard deviation of the strain before any burst is seen: one burst tells it better
 RANK = 1e-7  # functions that differ from others by a smaller part of the variance are left out
@@ -91,7 +94,7 @@ class Elastic:
         It is the kriging variance of a displacement that is known at the centres: small between bursts that are close
         to each other, and large in gaps and beyond the border, where an encoder is extrapolated.
         """
-        length = LENGTH * _distance(self.centres)
+        length = GAP_LENGTH * _distance(self.centres)
         root = np.linalg.cholesky(matern(self.centres, self.centres, length) + RANK * np.eye(len(self.centres)))
         told = solve_triangular(root, matern(self.centres, Z, length), lower=True)  # (m, n)
         return np.asarray(_height(length) ** 2 * np.maximum(1 - np.square(told).sum(axis=0), 0.0))
@@ -114,11 +117,12 @@ def elastic(model: LOCA, *, fine: bool = False) -> Elastic:
     plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
     values, vectors = np.linalg.eigh(matern(centres, centres, length))
     kept = values > RANK * values[-1]
-    mixing = _height(length) * vectors[:, kept] / np.sqrt(values[kept])
+    # In the order in which a file keeps it, so that a loaded match gives the same bits.
+    mixing = np.ascontiguousarray(_height(length) * vectors[:, kept] / np.sqrt(values[kept]))
     moves = parameter_jacobian(places, centre, scale=not model.burst_std_known_)
     functions = np.einsum("nr,de->ndre", plain._functions(places)[0] @ mixing, np.eye(d))
     rigid = np.linalg.lstsq(moves.reshape(n * d, -1), functions.reshape(n * d, -1), rcond=None)[0]
-    return Elastic(centres, length, mixing, rigid, centre)
+    return Elastic(centres, length, mixing, np.ascontiguousarray(rigid), centre)
 
 
 def _distance(places: Array) -> float:
