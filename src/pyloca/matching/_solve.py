@@ -188,8 +188,9 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
     apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
     # A soft part, such as a room behind a door, may have swung far: no rigid map fits, and yet the bursts allow it.
-    possible = fixed and (apart < UNRELATED_PAIRS * spread or cost <= CONTRADICTED * degrees)
-    candidate = Candidate(rigid, np.nan, anchors_p=float(chi2.sf(cost, degrees)), possible=possible)
+    p = float(chi2.sf(cost, degrees))
+    possible = fixed and (apart < UNRELATED_PAIRS * spread or p >= OFF_ANCHORS)
+    candidate = Candidate(rigid, np.nan, anchors_p=p, possible=possible)
     words = _doubts(used, apart, spread, cost / degrees, possible=possible)
     return Solution((candidate,), "anchors", residuals, used, joint, words=words)
 
