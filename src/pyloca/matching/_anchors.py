@@ -147,7 +147,7 @@ def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tupl
         values, counts = np.unique(rows, return_counts=True)
         if (counts > 1).any():
             twice = model.burst_ids_[values[counts > 1]].tolist()[0]
-            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice; a burst has one state.")
+            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice. Give each burst once.")
         lost = [label for label in model.burst_ids_[rows].tolist() if label in model.strays_]
         if lost:
             raise BurstError(

@@ -410,8 +410,6 @@ def _checked(models: dict[str, LOCA], anchors: Mapping[tuple[Any, Any], Pairs]) 
     names = list(models)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
-            if models[one] is models[other]:
-                raise ValueError(f"instruments {one!r} and {other!r} are the same model; give each once.")
             check_pair(models[one], models[other], (one, other))
     if not isinstance(anchors, Mapping):
         raise TypeError(f"anchors is a {type(anchors).__name__}; expected a mapping from pairs of names to anchors.")

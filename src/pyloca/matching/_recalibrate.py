@@ -126,9 +126,8 @@ class Recalibration:
             facts.append(("model", "the old one is kept: a new fit would only add its own errors"))
         if len(moved):
             middle, most = np.median(moved), moved.max()
-            which = "old and new fit" if self.kept else "without it"
-            told = "apart" if self.kept else "that the old model would be off by"
-            facts.append((which, f"{middle:.3g} (median), {most:.3g} (most) {told}"))
+            off = f"off by {middle:.3g} (median), {most:.3g} (most)"
+            facts.append(("new fit", off) if self.kept else ("without it", f"the old model would be {off}"))
         if len(moved) < len(self.displacement):
             unseen = len(self.displacement) - len(moved)
             facts.append(("new places", f"{unseen} of {len(self.displacement)} bursts the old model cannot place"))
@@ -243,8 +242,8 @@ def recalibrate(
             random_state=random_state,
         )
     how = found.how
-    if found.chosen is None and choose is not None:
-        found, how = found.choose(choose), f"{how} and choice"
+    if choose is not None:
+        found, how = found.choose(choose), how if found.chosen == choose else f"{how} and choice"
     elif found.chosen is None and found.ambiguous:
         found = _nearest(found, old, fresh.embedding_, inside)
         how = f"{how} and old encoder"

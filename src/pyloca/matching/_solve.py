@@ -253,7 +253,8 @@ def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: S
     best = candidates[0].rigid
     residuals = np.empty(0) if anchors is None else np.linalg.norm(anchors.B - best.apply(anchors.A), axis=1)
     if anchors is not None and n >= d + 1:
-        words.insert(0, f"the {n} anchors are on one {'line' if d == 2 else 'plane or line'}, to within their errors")
+        where = "line" if d == 2 else "plane or line"
+        words.insert(0, f"the {n} anchors are on one {where}, to within their errors; give one more that is off it")
     how = "shape" if anchors is None else "anchors and shape"
     free = np.zeros((2, freedom(d, scale=True)), dtype=bool)
     if anchors is not None and len(kept) == 1:
