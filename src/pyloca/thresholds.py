@@ -601,6 +601,9 @@ OTHER_UNITS = _define(
 )
 DRIFTED = _define("DRIFTED", 0.01, "p-value, over all tests together, below which an instrument has drifted")
 NOT_SHARED = _define("NOT_SHARED", 0.01, "p-value from which a direction of two instruments is not a common one")
+NEW_PLACES = _define(
+    "NEW_PLACES", 0.1, "part of new bursts that the old model has not seen the like of, for a new model"
+)
 STILL_PLACED = _define("STILL_PLACED", 0.5, "part of new bursts that an old encoder must place where it was fitted")
 
 __all__ = [*sorted(["TABLE", *(row.name for row in TABLE)]), "Definition", "Threshold", "recording"]

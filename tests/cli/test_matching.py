@@ -109,6 +109,8 @@ def test_fuse(folder, tmp_path):
     done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", "--json")
     assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
     run("transform", tmp_path / "f.safetensors", folder / "gauge.csv", "--from", "gauge", "--to", "sheet")
+    done = run("report", tmp_path / "f.safetensors", "-o", tmp_path / "f.html", code=2)
+    assert "this is a fusion" in done.stderr
     np.save(tmp_path / "sheet.npy", measured(sheet, STATES, 1))
     given = "--anchors", tmp_path / "pairs.csv", "--bursts", f"sheet={tmp_path / 'sheet.npy'}"
     run("fuse", *models, *given, "-o", tmp_path / "g.safetensors")
@@ -130,15 +132,27 @@ def test_recalibrate(folder, tmp_path):
     path = tmp_path / "new.safetensors"
     done = run("recalibrate", folder / "sheet.safetensors", tmp_path / "today.csv", "-o", path, "--json")
     facts = json.loads(done.stdout)
-    assert facts["drifted"] and "more than noise" in done.stderr
+    assert facts["drifted"] and not facts["old_model_kept"] and "more than noise" in done.stderr
     new, old = LOCA.load(path), LOCA.load(folder / "sheet.safetensors")
     assert np.abs(new.encode(sheet(states) * [1.1, 1, 1]) - old.encode(sheet(states))).max() < 0.4
+
+
+def test_recalibrate_refuses_a_candidate_that_is_not_there(folder, tmp_path):
+    states = plan(60, 42)
+    rows = [[f"r{i}", *row] for i, burst in enumerate(measured(sheet, states, 42)) for row in burst.tolist()]
+    write(tmp_path / "today.csv", ["burst_id", "x", "y", "z"], np.array(rows, dtype=object))
+    path = tmp_path / "new.safetensors"
+    call = ("recalibrate", folder / "sheet.safetensors", tmp_path / "today.csv", "-o", path)
+    assert "candidate=99" in run(*call, "--choose", 99, code=2).stderr
+    assert not path.exists()
 
 
 def test_wrong_usage_is_named(folder, matched, tmp_path):
     a, b = folder / "sheet.safetensors", folder / "gauge.safetensors"
     out = tmp_path / "m.safetensors"
     assert "two instruments are called 'sheet'" in run("match", a, a, "-o", out, code=2).stderr
+    done = run("match", a, a, "--names", "x,y", "-o", out, code=2)
+    assert "instruments 'x' and 'y' are the same model" in done.stderr
     assert "--names has 1" in run("match", a, b, "--names", "x", "-o", out, code=2).stderr
     assert "say which instrument" in run("transform", matched, folder / "sheet.csv", code=2).stderr
     done = run("transform", matched, folder / "sheet.csv", "--from", "radio", code=2)

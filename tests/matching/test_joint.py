@@ -7,7 +7,7 @@ import pytest
 
 from instruments import fit, measured, plan, sheet
 from pyloca.matching._elastic import elastic, seen
-from pyloca.matching._joint import Edge, Joint, _expansion, _objective, _stepped, refine
+from pyloca.matching._joint import Edge, Joint, Tether, _expansion, _objective, _stepped, refine
 from pyloca.matching._precision import look
 from pyloca.matching._rigid import freedom, parameter_jacobian, procrustes
 from pyloca.metrics import RigidMap, calibrate
@@ -84,6 +84,44 @@ def test_gradients_are_finite_differences(a, b):
         for step in 1e-6 * np.eye(len(gradient))
     ]
     np.testing.assert_allclose(gradient, naive, rtol=1e-4, atol=1e-4 * np.abs(gradient).max())
+
+
+def test_a_tether_pulls_back_to_its_map(a):
+    """An anchor 0.5 away and a tether of the same precision: the map is found half way."""
+    looked = look(a)
+    stiff = replace(looked.seen, weights=1e9 * looked.seen.weights)
+    joint = Joint.start((STILL, STILL), (looked.elastic,) * 2, np.zeros((2, 2)), np.zeros(2), 8.0)
+    Z = a.embedding_[:1]
+    edge = Edge(0, 1, Z, Z + np.array([0.5, 0.0]), np.full(1, 0.01))
+    free = np.zeros((2, 4), dtype=bool)
+    free[0, 1:3] = True  # shifts
+    tether = Tether(STILL, np.diag([1e9, 100.0, 100.0]))
+    found, cost = refine(joint, (stiff, stiff), (edge,), free, 8.0, tether)
+    np.testing.assert_allclose(found.maps[0].shift, [0.25, 0.0], atol=1e-4)
+    assert cost == pytest.approx(2 * 100 * 0.25**2, rel=1e-3) and found.degrees == 10
+    # the covariance has both, times what they cost together
+    assert found.covariance[1, 1] == pytest.approx((8 + cost) / 10 / 200, rel=1e-3)
+
+
+def test_waves_that_displacements_cannot_follow_are_large_in_gaps(shape, a):
+    assert shape.residual(shape.centres).max() < 1e-3 * shape.residual(np.array([[50.0, 50.0]]))
+    inside, beyond = a.embedding_[:50], a.embedding_[:50] + np.array([0.0, 3.0])
+    far = np.linalg.norm(beyond[:, None] - shape.centres, axis=2).min(axis=1) > 0.5
+    assert np.median(shape.residual(inside)) < 0.01 * np.median(shape.residual(beyond[far]))
+
+
+def test_an_anchor_far_off_has_less_weight_with_tails():
+    apart = np.array([[0.1, 0.0], [0.0, 5.0]])
+    plain = Edge(0, 1, apart, apart, np.full(2, 0.01))
+    tailed = replace(plain, tails=4.0)
+    assert plain.precision(apart).tolist() == [100.0, 100.0]
+    near, far = tailed.precision(apart)
+    assert near == pytest.approx(100 * 6 / 5) and far < 0.3
+    assert plain.cost(apart) == pytest.approx(1 + 2500) and tailed.cost(apart) < 50
+    # weights are half the derivative of the cost by the squared distance
+    step = 1e-6 * np.array([[1.0, 0.0], [0.0, 0.0]])
+    slope = (tailed.cost(apart + step) - tailed.cost(apart - step)) / 2e-6
+    assert slope == pytest.approx(2 * near * 0.1, rel=1e-6)
 
 
 # -- what fits say of themselves --------------------------------------------------------------------------------

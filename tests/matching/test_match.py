@@ -378,3 +378,42 @@ def test_anchors_in_other_units_are_called_that(a, b, factor):
     with pytest.raises(MatchError, match=r"'b' at the anchors .* other units"), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         match(a, b, (sheet(X), factor * gauge(X))).a_to_b(sheet(X))
+
+
+def test_one_sensor_in_other_units_is_named(a, b):
+    """Of three, so that most of them look right."""
+    X = plan(12, 77)
+    with pytest.raises(MatchError, match=r"some sensors of 'a' look as if in other units: feature 1 \("):
+        match(a, b, (sheet(X) * [1, 1000, 1], gauge(X)))
+
+
+def test_a_soft_part_may_swing_and_a_stiff_one_may_not(a):
+    """Anchors that only a large bend explains: refused for stiff fits, and not where bursts allow the bend."""
+    from dataclasses import replace
+
+    from pyloca.matching._anchors import Anchors
+    from pyloca.matching._precision import look
+    from pyloca.matching._solve import Settings, solve
+
+    A = a.embedding_[np.random.RandomState(0).permutation(150)[:30]]
+    turned = A.copy()
+    turned[:, 0] += 1.2 * np.sin(3 * (A[:, 1] - A[:, 1].mean()))
+    anchors = Anchors(A, turned, np.ones(30), np.full(30, 1e-4), np.ones(30, dtype=bool))
+    stiff = look(a)
+    assert not solve(stiff, stiff, anchors, Settings(False, False, 3.0, 0)).candidates[0].possible
+    seen = replace(stiff.seen, weights=1e-3 * stiff.seen.weights)
+    soft = replace(stiff, seen=seen, root=np.linalg.cholesky(seen.expansion(np.zeros(stiff.elastic.size))[1]))
+    found = solve(soft, soft, anchors, Settings(False, False, 3.0, 0))
+    assert found.how == "anchors" and found.candidates[0].possible
+
+
+def test_one_anchor_and_the_shape_are_weighed(a, b):
+    """The map need not pass through the anchor, and its errors there are not forgotten."""
+    X = plan(1, 5)
+    found = match(a, b, (sheet(X), gauge(X)))
+    assert found.how == "anchors and shape" and found.chosen == 0
+    np.testing.assert_array_equal(found.rigid.shift, found.joint.maps[0].shift)
+    assert found.joint.degrees == 10
+    without = rms(match(a, b).a_to_b(sheet(NEW)) - gauge(NEW))
+    assert rms(found.a_to_b(sheet(NEW)) - gauge(NEW)) < min(without, 2000 * ERROR)
+    assert found.choose(0) is found

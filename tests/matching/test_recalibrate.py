@@ -47,9 +47,34 @@ def test_old_coordinates_are_kept_through_drift(a):
 def test_no_drift_is_not_called_drift(a, tmp_path):
     found = recalibrate(a, bursts(sheet))
     assert not found.drifted and found.how == "shape"
-    assert rms(found.model.transform(sheet(X)) - a.transform(sheet(X))) < 0.2
+    assert rms(found.refitted.transform(sheet(X)) - a.transform(sheet(X))) < 0.2
+    # a second fit would only add its own errors
+    assert found.kept and found.model is a and "old one is kept" in str(found)
+    np.testing.assert_array_equal(found.coordinates(sheet(X)), a.transform(sheet(X)))
     again = LOCA.load(found.model.save(tmp_path / "new.safetensors"))
     np.testing.assert_array_equal(again.transform(sheet(X)), found.model.transform(sheet(X)))
+
+
+@pytest.mark.slow
+def test_a_model_that_has_not_drifted_is_replaced_where_new_places_were_seen():
+    low = plan(260, 34)
+    old = fit(sheet, low[low[:, 1] < 1.8][:150], 34)
+    found = recalibrate(old, bursts(sheet), (sheet(SPREAD[[0, 1, 3, 4]]),) * 2)
+    assert not found.drifted and not found.kept and found.model is found.refitted
+    assert "cannot place" in str(found)
+
+
+@pytest.mark.slow
+def test_a_candidate_is_chosen_where_nothing_tells(square):
+    """A square, and an encoder that does not know the new readings any more."""
+    states = np.random.RandomState(32).uniform(0, 1.7, size=(150, 2))
+    moved = bursts(lambda x: gauge(x) + 9000, states)
+    with pytest.raises(MatchError, match=r"8 ways.* choose=I .*0: overlap 9\d\.\d%, turned by .*7: overlap"):
+        recalibrate(square, moved)
+    found = recalibrate(square, moved, choose=3)
+    assert found.how == "shape and choice" and found.match.chosen == 3 and found.drifted
+    with pytest.raises(ValueError, match="candidate=99"):
+        recalibrate(square, moved, choose=99)
 
 
 @pytest.mark.slow

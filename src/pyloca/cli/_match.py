@@ -40,6 +40,9 @@ UNEVENNESS = click.option(
     show_default=True,
     help="How many times as often one may have visited some states as the other.",
 )
+CHOOSE = click.option(
+    "--choose", type=click.IntRange(0), metavar="I", help="Take this candidate where several are possible."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 
 
@@ -52,7 +55,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Write a summary to 
 @NAMES
 @click.option("--density", is_flag=True, help="Both saw each state equally often: densities may decide, too.")
 @UNEVENNESS
-@click.option("--choose", type=click.IntRange(0), metavar="I", help="Take this candidate where several are possible.")
+@CHOOSE
 @JSON
 @debug_option
 def match(
@@ -195,6 +198,7 @@ def fuse(
 @OUTPUT
 @READINGS
 @UNEVENNESS
+@CHOOSE
 @columns_options("that of the fit")
 @JSON
 @debug_option
@@ -204,6 +208,7 @@ def recalibrate(
     output: Path,
     readings: tuple[str, str] | None,
     unevenness: float,
+    choose: int | None,
     columns: Columns,
     as_json: bool,
 ) -> None:
@@ -211,7 +216,7 @@ def recalibrate(
 
     MODEL is the old model, DATA new bursts, as for fit. The new model has the coordinates of the old one, by the shape
     of what was seen, or by readings of the same states before and after. It is said whether the instrument has drifted
-    by more than noise.
+    by more than noise; if not, and the new bursts lie where the old ones did, the old model is kept and written.
 
     \b
     Example:
@@ -227,7 +232,7 @@ def recalibrate(
     pairs: Any = None if not readings else read_readings(readings, old, old)
     with usage(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", UNNAMED, UserWarning)
-        found = fit_again(old, bursts, pairs, unevenness=unevenness)
+        found = fit_again(old, bursts, pairs, unevenness=unevenness, choose=choose)
     if hasattr(old, "table_"):
         found.model.table_ = old.table_
     found.model.save(output)
@@ -236,6 +241,7 @@ def recalibrate(
             "model": str(output),
             "evidence": found.how,
             "drifted": found.drifted,
+            "old_model_kept": found.kept,
             "p_value": found.p_value,
             "standard_error": found.standard_error,
         }

@@ -60,6 +60,8 @@ def report(
     from pyloca.estimator import LOCA
     from pyloca.report import read_colours, render, user_report
 
+    if file_kind(model) == "pyloca-fusion":
+        raise click.UsageError("this is a fusion; pages are of models and matches. Fusion.load(...).plot() draws it.")
     if file_kind(model) == "pyloca-match":
         if data is not None or labels is not None or color_by is not None:
             raise click.UsageError("a match is shown without DATA, --labels and --color-by.")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, burst_rows, training_embedding
+from pyloca.estimator import LOCA, Data, burst_rows, feature_label, training_embedding
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
 from pyloca.thresholds import OTHER_UNITS
@@ -21,6 +21,7 @@ from pyloca.thresholds import OTHER_UNITS
 __all__ = ["Anchors", "Pairs", "check_fitted", "read_anchors"]
 
 Array = NDArray[np.float64]
+NAMED = 3  # sensors at most in a message
 Pairs = tuple[Data, Data] | Sequence[tuple[Any, Any]] | ArrayLike
 
 
@@ -105,7 +106,7 @@ def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array]:
 
 
 def _other_units(model: LOCA, data: Any, name: str) -> str:
-    """Say by how much anchors spread more, or less, than the readings of the fit; "" where that is not strange."""
+    """Name sensors that spread far more, or less, at anchors than in the fit; "" where none is strange."""
     values = np.asarray(data, dtype=np.float64) if np.ndim(data) == 2 else np.empty((0, 0))
     if len(values) < 2:
         return ""
@@ -114,13 +115,21 @@ def _other_units(model: LOCA, data: Any, name: str) -> str:
     live = spread > 0
     away = np.sqrt(np.square(values - middle).mean(axis=0))[live] / spread[live]
     own = values.std(axis=0)[live] / spread[live]
-    farther, narrower = float(np.median(away)), float(np.median(own))
-    if farther <= OTHER_UNITS and narrower >= 1 / OTHER_UNITS:
+    strange = (away > OTHER_UNITS) | (own < 1 / OTHER_UNITS)
+    if not strange.any():
         return ""
-    return (
-        f"readings of {name!r} at the anchors are {farther:.2g} times as far from the mean of its fit as those of the "
-        f"fit, and spread {narrower:.2g} times as much: are they in other units?"
-    )
+    if strange.mean() > 0.5:
+        return (
+            f"readings of {name!r} at the anchors are {np.median(away):.2g} times as far from the mean of its fit as "
+            f"those of the fit, and spread {np.median(own):.2g} times as much: are they in other units?"
+        )
+    which = np.flatnonzero(live)[strange]
+    told = [
+        f"{feature_label(model, int(j))} ({f:.2g} times as far from its mean in the fit, {n:.2g} times the spread)"
+        for j, f, n in zip(which, away[strange], own[strange], strict=True)
+    ]
+    rest = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
+    return f"at the anchors, some sensors of {name!r} look as if in other units: {', '.join(told[:NAMED])}{rest}"
 
 
 def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tuple[Array, Array]]:
@@ -138,7 +147,7 @@ def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tupl
         values, counts = np.unique(rows, return_counts=True)
         if (counts > 1).any():
             twice = model.burst_ids_[values[counts > 1]].tolist()[0]
-            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice; a burst has one state.")
+            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice. Give each burst once.")
         lost = [label for label in model.burst_ids_[rows].tolist() if label in model.strays_]
         if lost:
             raise BurstError(

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import digamma
 
 from pyloca.estimator import LOCA, Data, read_like, training_embedding
@@ -25,7 +26,10 @@ __all__ = ["Elastic", "Prior", "Seen", "elastic", "matern", "seen", "some_places
 Array = NDArray[np.float64]
 
 CENTRES = 60  # Matérn functions at most: displacements have long waves
-LENGTH = 2.0  # of a Matérn function, in root mean square distances of two states
+# Of a Matérn function, in root mean square distances of two states. With 2, displacements had more short waves than
+# errors of encoders have: the more anchors, the more often intervals were too wide.
+LENGTH = 4.0
+GAP_LENGTH = 2.0  # the same of waves between bursts, which are shorter
 FINE_CENTRES, FINE_LENGTH = 120, 1.0  # the same where bursts are there to see shorter waves of an encoder
 STRAIN = 0.3  # standard deviation of the strain before any burst is seen: one burst tells it better
 RANK = 1e-7  # functions that differ from others by a smaller part of the variance are left out
@@ -84,6 +88,17 @@ class Elastic:
         turns = parameter_jacobian(units, self.centre, scale=self.scaled)
         return np.asarray(plain - (turns[1:] - turns[:1]) @ self.rigid)
 
+    def residual(self, Z: Array) -> Array:
+        """Return the variance (n,), per coordinate, of waves that displacements cannot follow at places (n, d).
+
+        It is the kriging variance of a displacement that is known at the centres: small between bursts that are close
+        to each other, and large in gaps and beyond the border, where an encoder is extrapolated.
+        """
+        length = GAP_LENGTH * _distance(self.centres)
+        root = np.linalg.cholesky(matern(self.centres, self.centres, length) + RANK * np.eye(len(self.centres)))
+        told = solve_triangular(root, matern(self.centres, Z, length), lower=True)  # (m, n)
+        return np.asarray(_height(length) ** 2 * np.maximum(1 - np.square(told).sum(axis=0), 0.0))
+
     def _functions(self, Z: Array) -> tuple[Array, Array]:
         """Return Matérn functions of smoothness 5/2 at places, (n, m), and their gradients, (n, m, d)."""
         apart = (Z[:, None] - self.centres) * (np.sqrt(5) / self.length)
@@ -96,18 +111,28 @@ def elastic(model: LOCA, *, fine: bool = False) -> Elastic:
     """Build the displacements of a fitted model; `fine`: also those with shorter waves."""
     places = some_places(model)
     n, d = places.shape
-    length = (FINE_LENGTH if fine else LENGTH) * float(np.sqrt(2 * places.var(axis=0).sum()))
+    length = (FINE_LENGTH if fine else LENGTH) * _distance(places)
     centre = places.mean(axis=0)
     centres = places[_spread_out(places, centre, FINE_CENTRES if fine else CENTRES)]
     plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
     values, vectors = np.linalg.eigh(matern(centres, centres, length))
     kept = values > RANK * values[-1]
-    height = STRAIN * length / np.sqrt(5 / 3)  # of functions with that slope
-    mixing = height * vectors[:, kept] / np.sqrt(values[kept])
+    # In the order in which a file keeps it, so that a loaded match gives the same bits.
+    mixing = np.ascontiguousarray(_height(length) * vectors[:, kept] / np.sqrt(values[kept]))
     moves = parameter_jacobian(places, centre, scale=not model.burst_std_known_)
     functions = np.einsum("nr,de->ndre", plain._functions(places)[0] @ mixing, np.eye(d))
     rigid = np.linalg.lstsq(moves.reshape(n * d, -1), functions.reshape(n * d, -1), rcond=None)[0]
-    return Elastic(centres, length, mixing, rigid, centre)
+    return Elastic(centres, length, mixing, np.ascontiguousarray(rigid), centre)
+
+
+def _distance(places: Array) -> float:
+    """Return the root mean square distance of two places."""
+    return float(np.sqrt(2 * places.var(axis=0).sum()))
+
+
+def _height(length: float) -> float:
+    """Return the standard deviation of Matérn functions whose slope has that of the strain."""
+    return STRAIN * length / float(np.sqrt(5 / 3))
 
 
 def _spread_out(places: Array, first: Array, most: int) -> list[int]:

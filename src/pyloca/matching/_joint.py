@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyloca.matching._elastic import Elastic, Seen
-from pyloca.matching._rigid import freedom, inverse, moved, parameter_jacobian
+from pyloca.matching._rigid import freedom, inverse, moved, parameter_jacobian, parameters
 from pyloca.metrics import RigidMap
 
-__all__ = ["Edge", "Joint", "refine"]
+__all__ = ["Edge", "Joint", "Tether", "refine"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ class Edge:
         Coordinates by each, in its own system.
     variance : (n,) array
         Of their distance if both encoders were without long waves, per coordinate, in the coordinates of j.
+    tails : float
+        Degrees of freedom of Student's t, of which these distances are; ∞ for normal ones.
     """
 
     i: int
@@ -41,6 +43,41 @@ class Edge:
     A: Array
     B: Array
     variance: Array
+    tails: float = np.inf
+
+    def cost(self, apart: Array) -> float:
+        """Return twice −log likelihood of distances (n, d); 0 where all are 0."""
+        squared = np.square(apart).sum(axis=1) / self.variance
+        if np.isinf(self.tails):
+            return float(squared.sum())
+        return float((self.tails + apart.shape[1]) * np.log1p(squared / self.tails).sum())
+
+    def precision(self, apart: Array) -> Array:
+        """Return the weight (n,) of each of these distances, less for those far beyond their variance."""
+        squared = np.square(apart).sum(axis=1) / self.variance
+        if np.isinf(self.tails):
+            return 1 / self.variance
+        return np.asarray((self.tails + apart.shape[1]) / (self.tails + squared) / self.variance)
+
+
+@dataclass(frozen=True)
+class Tether:
+    """What is known of the map of the first instrument before anchors are: a normal distribution about a map.
+
+    Attributes
+    ----------
+    about : RigidMap
+    information : (p, p) array
+        Inverse covariance of the parameters of `moved`, with or without the scale.
+    """
+
+    about: RigidMap
+    information: Array
+
+    def offset(self, at: Joint) -> Array:
+        """Return the parameters (p,) that lead from `about` to where it is now."""
+        p, d = len(self.information), at.centres.shape[1]
+        return parameters(self.about, at.maps[0], at.centres[0], scale=p == freedom(d, scale=True))
 
 
 @dataclass(frozen=True)
@@ -59,7 +96,7 @@ class Joint:
     centres : (K, d) array
         Of the turns of `moved`.
     rough : (K,) array
-        Variance per coordinate of waves that are too short for displacements, in the system of each instrument.
+        Variance per coordinate, in the system of each instrument, that displacements and their residual do not explain.
     degrees : float
         Degrees of freedom of the errors.
     """
@@ -103,8 +140,8 @@ class Joint:
         rows = np.concatenate([self._rows(Z, i), -self._rows(W, j)], axis=2)
         part = np.concatenate([np.arange(len(self.covariance))[self._block(k)] for k in (i, j)])
         errors = rows @ self.covariance[np.ix_(part, part)] @ rows.transpose(0, 2, 1)
-        rough = sum(self.maps[k].scale ** 2 * self.rough[k] for k in (i, j))
-        errors = errors + rough * np.eye(Z.shape[1])
+        rough = self._rough(Z, i) + self._rough(W, j)
+        errors = errors + rough[:, None, None] * np.eye(Z.shape[1])
         turn = self.maps[j].rotation
         return W, turn @ errors @ turn.T / self.maps[j].scale ** 2
 
@@ -112,11 +149,16 @@ class Joint:
         """Return the standard errors (n,), per coordinate, of common coordinates of places of instrument i."""
         rows, block = self._rows(Z, i), self._block(i)
         spread = np.einsum("ndq,qr,ndr->n", rows, self.covariance[block, block], rows) / Z.shape[1]
-        return np.asarray(np.sqrt(spread + self.maps[i].scale ** 2 * self.rough[i]))
+        return np.asarray(np.sqrt(spread + self._rough(Z, i)))
 
     def placed(self, i: int, rigid: RigidMap) -> Joint:
-        """Return a copy with another map of instrument i."""
-        return replace(self, maps=(*self.maps[:i], rigid, *self.maps[i + 1 :]))
+        """Return a copy with another map of instrument i, and no displacements: those found belong to the first map."""
+        none = tuple(np.zeros_like(c) for c in self.coefficients)
+        return replace(self, maps=(*self.maps[:i], rigid, *self.maps[i + 1 :]), coefficients=none)
+
+    def _rough(self, Z: Array, i: int) -> Array:
+        """Return the variance (n,) of what displacements do not describe, in common coordinates."""
+        return np.asarray(self.maps[i].scale ** 2 * (self.rough[i] + self.elastics[i].residual(Z)))
 
     def _bent(self, Z: Array, i: int) -> Array:
         return Z + self.elastics[i].rows(Z) @ self.coefficients[i]
@@ -162,24 +204,30 @@ class Joint:
 
 
 def refine(
-    start: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], prior: float
+    start: Joint,
+    seen: Sequence[Seen],
+    edges: Sequence[Edge],
+    free: NDArray[np.bool_],
+    prior: float,
+    tether: Tether | None = None,
 ) -> tuple[Joint, float]:
     """Minimise −log likelihood of all bursts and anchors over all maps and displacements, by Gauss–Newton.
 
-    `free` (K, p) says which parameters of each map are; at least one map must be fixed. How wrong the fits are is known
-    only roughly: `prior` is how many observations it is worth, and what anchors cost beyond it scales all errors.
-    Returns also that cost: χ² with as many degrees of freedom as anchors have coordinates and free maps do not.
+    `free` (K, p) says which parameters of each map are; one must be fixed, and `tether` may hold the first.
+    How wrong the fits are is known only roughly: `prior` is how many observations it is worth, and what anchors cost
+    beyond it scales all errors. Returns also that cost: χ² with as many degrees of freedom as anchors have coordinates
+    and free maps do not.
     """
     edges = [replace(edge, variance=start.maps[edge.j].scale ** 2 * edge.variance) for edge in edges]
     alone = start
     for i in range(len(seen)):
         alone = _minimum(alone, seen, (), np.zeros_like(free), only=i)
-    found = _minimum(alone, seen, edges, free)
-    cost = 2 * (_objective(found, seen, edges) - _objective(alone, seen, ()))
-    d = start.centres.shape[1]
-    degrees = prior + max(sum(d * len(edge.A) for edge in edges) - int(free.sum()), 0)
+    found = _minimum(alone, seen, edges, free, tether=tether)
+    cost = 2 * (_objective(found, seen, edges, tether) - _objective(alone, seen, ()))
+    d, open_ = start.centres.shape[1], 0 if tether else int(free.sum())
+    degrees = prior + max(sum(d * len(edge.A) for edge in edges) - open_, 0)
     factor = (prior + cost) / degrees
-    _, information = _expansion(found, seen, edges)
+    _, information = _expansion(found, seen, edges, tether)
     active = _active(found, free)
     covariance = np.zeros_like(information)
     covariance[np.ix_(active, active)] = factor * np.linalg.inv(information[np.ix_(active, active)])
@@ -187,21 +235,26 @@ def refine(
 
 
 def _minimum(
-    at: Joint, seen: Sequence[Seen], edges: Sequence[Edge], free: NDArray[np.bool_], only: int | None = None
+    at: Joint,
+    seen: Sequence[Seen],
+    edges: Sequence[Edge],
+    free: NDArray[np.bool_],
+    only: int | None = None,
+    tether: Tether | None = None,
 ) -> Joint:
     active = _active(at, free)
     if only is not None:  # one instrument by itself
         active = np.intersect1d(active, np.arange(len(at.covariance))[at._block(only)])
-    value = _objective(at, seen, edges)
+    value = _objective(at, seen, edges, tether)
     for _ in range(STEPS):
-        gradient, information = _expansion(at, seen, edges)
+        gradient, information = _expansion(at, seen, edges, tether)
         step = np.zeros(len(gradient))
         step[active] = -np.linalg.solve(information[np.ix_(active, active)], gradient[active])
         if -gradient @ step < DONE * (1 + abs(value)):
             break
         for halving in range(HALVINGS):
             there = _stepped(at, 0.5**halving * step)
-            lower = _objective(there, seen, edges)
+            lower = _objective(there, seen, edges, tether)
             if lower < value:
                 break
         gain = value - lower
@@ -228,16 +281,21 @@ def _stepped(at: Joint, step: Array) -> Joint:
     return replace(at, maps=tuple(maps), coefficients=tuple(coefficients))
 
 
-def _objective(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> float:
+def _objective(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge], tether: Tether | None = None) -> float:
     """Return −log likelihood; variances of edges are in common coordinates here."""
     total = sum(one.energy(at.coefficients[i]) for i, one in enumerate(seen))
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
-        total += float((np.square(apart).sum(axis=1) / edge.variance).sum()) / 2
+        total += edge.cost(apart) / 2
+    if tether:
+        offset = tether.offset(at)
+        total += float(offset @ tether.information @ offset) / 2
     return float(total)
 
 
-def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[Array, Array]:
+def _expansion(
+    at: Joint, seen: Sequence[Seen], edges: Sequence[Edge], tether: Tether | None = None
+) -> tuple[Array, Array]:
     """Return the gradient of the objective and its expected second derivative, over all parameters."""
     p, total = freedom(at.centres.shape[1], scale=True), at._block(len(at.maps) - 1).stop
     gradient, information = np.zeros(total), np.zeros((total, total))
@@ -247,10 +305,13 @@ def _expansion(at: Joint, seen: Sequence[Seen], edges: Sequence[Edge]) -> tuple[
         gradient[part], information[part, part] = one.expansion(at.coefficients[i])
     for edge in edges:
         apart = at.common(edge.A, edge.i) - at.common(edge.B, edge.j)
-        rows = np.zeros((*apart.shape, total))
-        rows[:, :, at._block(edge.i)] += at._rows(edge.A, edge.i)
-        rows[:, :, at._block(edge.j)] -= at._rows(edge.B, edge.j)
-        weighted = rows / edge.variance[:, None, None]
-        gradient += np.einsum("ndq,nd->q", weighted, apart)
-        information += np.einsum("ndq,ndr->qr", weighted, rows)
+        ends = np.concatenate([np.arange(total)[at._block(k)] for k in (edge.i, edge.j)])
+        rows = np.concatenate([at._rows(edge.A, edge.i), -at._rows(edge.B, edge.j)], axis=2)
+        rows = (np.sqrt(edge.precision(apart))[:, None, None] * rows).reshape(apart.size, -1)
+        gradient[ends] += (np.sqrt(edge.precision(apart))[:, None] * apart).ravel() @ rows
+        information[np.ix_(ends, ends)] += rows.T @ rows
+    if tether:
+        held = slice(0, len(tether.information))
+        gradient[held] += tether.information @ tether.offset(at)
+        information[held, held] += tether.information
     return gradient, information

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pyloca._arguments import brief, check_count, is_finite
@@ -126,11 +127,18 @@ def check_pair(a: Any, b: Any, names: Any) -> tuple[str, str]:
         raise ValueError(f"names must be two different names; got {brief(names)}.")
     for model, name in ((a, names[0]), (b, names[1])):
         check_fitted(model, name)
-    if a is b:
-        raise ValueError("both instruments are the same model; expected two.")
+    if a is b or _same_fit(a, b):
+        raise ValueError(
+            f"instruments {names[0]!r} and {names[1]!r} are the same model; expected two. Give each instrument once."
+        )
     if a.n_components_ != b.n_components_:
         raise MatchError(
             f"instrument {names[0]!r} has d = {a.n_components_} coordinates and {names[1]!r} has {b.n_components_}; "
             "only equal ones can be laid onto each other. pyloca.matching.shared finds what they have in common."
         )
     return str(names[0]), str(names[1])
+
+
+def _same_fit(a: LOCA, b: LOCA) -> bool:
+    """Whether both are copies of one fit, such as a file that was loaded twice."""
+    return a.n_features_in_ == b.n_features_in_ and np.array_equal(a.embedding_, b.embedding_, equal_nan=True)

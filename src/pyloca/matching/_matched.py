@@ -149,8 +149,9 @@ class Match:
         """
         if not is_integer(candidate, 0) or candidate >= len(self.candidates):
             raise ValueError(f"candidate={candidate!r}; expected an integer from 0 to {len(self.candidates) - 1}.")
-        joint = self.joint.placed(0, self.candidates[candidate].rigid)
-        return replace(self, chosen=int(candidate), joint=joint)
+        if candidate == self.chosen:
+            return self
+        return replace(self, chosen=int(candidate), joint=self.joint.placed(0, self.candidates[candidate].rigid))
 
     def refusal(self) -> str:
         """Say why there is no map, or more than one.

@@ -18,8 +18,6 @@ __all__ = ["Instrument", "decoder_variance", "look", "mean_variance", "reading_v
 
 Array = NDArray[np.float64]
 
-ROUGH = 0.003  # part of the variance of coordinates that is in waves too short for displacements
-
 
 @dataclass(frozen=True)
 class Instrument:
@@ -59,8 +57,12 @@ class Instrument:
 
     @property
     def rough(self) -> float:
-        """The part of it that displacements do not describe."""
-        return ROUGH * self.variance + self.least
+        """The part of it that is the same everywhere and not a displacement."""
+        return self.least
+
+    def rough_at(self, Z: Array) -> Array:
+        """Return all that displacements do not describe at places (n, d): large where the encoder is extrapolated."""
+        return self.rough + self.elastic.residual(Z)
 
 
 def look(model: LOCA, bursts: Data | None = None) -> Instrument:

@@ -28,8 +28,8 @@ from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._rigid import inverse
 from pyloca.matching._support import Support
-from pyloca.metrics import calibrate
-from pyloca.thresholds import DRIFTED, STILL_PLACED
+from pyloca.metrics import RigidMap, calibrate
+from pyloca.thresholds import DRIFTED, NEW_PLACES, STILL_PLACED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,12 @@ class Recalibration:
     Attributes
     ----------
     model : LOCA
+        What to use from now on: `refitted`, or the old model where `kept` is true.
+    refitted : LOCA
         Fitted to the new bursts; its coordinates are the old ones, by a rigid map.
+    kept : bool
+        Whether the old model is kept: the new bursts disagree with it by no more than noise and lie where it was
+        fitted, so that a second fit would only add its own errors.
     match : Match
         Of the old model and the new one before it was moved: the evidence, and its errors.
     how : str
@@ -78,6 +83,8 @@ class Recalibration:
     """
 
     model: LOCA
+    refitted: LOCA
+    kept: bool
     match: Match
     how: str
     drifted: bool
@@ -92,8 +99,9 @@ class Recalibration:
     def coordinates(self, Y: Data) -> Array:
         """Compute old coordinates of new readings.
 
-        Those of `model`, without what anchors tell of the errors of both encoders: the more anchors, the nearer to the
-        old ones. Save `match` to keep them (its instruments are "old" and "new").
+        Those of the old model where it is kept. Otherwise those of `model`, without what anchors tell of the errors of
+        both encoders: the more anchors, the nearer to the old ones. Save `match` to keep them (its instruments are
+        "old" and "new").
 
         Parameters
         ----------
@@ -103,7 +111,7 @@ class Recalibration:
         -------
         (n, d) array
         """
-        return self.match.coordinates(Y, "new")
+        return self.model.transform(Y) if self.kept else self.match.coordinates(Y, "new")
 
     def _facts(self) -> list[tuple[str, str]]:
         moved = self.displacement[np.isfinite(self.displacement)]
@@ -111,12 +119,15 @@ class Recalibration:
         facts = [
             ("coordinates", f"those of the old model, by {self.how}"),
             ("training", f"from {self.start}"),
-            ("standard error", f"{self.standard_error:.3g} per coordinate"),
+            ("standard error", f"{self.standard_error:.3g} per coordinate, of the new fit"),
             ("drift", f"{drift} (p = {self.p_value:.2g})"),
         ]
+        if self.kept:
+            facts.append(("model", "the old one is kept: a new fit would only add its own errors"))
         if len(moved):
             middle, most = np.median(moved), moved.max()
-            facts.append(("without it", f"the old model would be off by {middle:.3g} (median), {most:.3g} (most)"))
+            off = f"off by {middle:.3g} (median), {most:.3g} (most)"
+            facts.append(("new fit", off) if self.kept else ("without it", f"the old model would be {off}"))
         if len(moved) < len(self.displacement):
             unseen = len(self.displacement) - len(moved)
             facts.append(("new places", f"{unseen} of {len(self.displacement)} bursts the old model cannot place"))
@@ -138,7 +149,9 @@ class Recalibration:
         from pyloca.plots import plot_match
 
         title = "drift" if self.drifted else "no drift"
-        return plot_match(training_embedding(self.match.a), [(title, training_embedding(self.model))], ("old", "new"))
+        return plot_match(
+            training_embedding(self.match.a), [(title, training_embedding(self.refitted))], ("old", "new")
+        )
 
 
 def recalibrate(
@@ -148,6 +161,7 @@ def recalibrate(
     *,
     weights: ArrayLike | None = None,
     unevenness: float = 3.0,
+    choose: int | None = None,
     random_state: int = 0,
 ) -> Recalibration:
     """Fit an instrument again that has drifted, been repaired or replaced, and keep its coordinates.
@@ -156,7 +170,8 @@ def recalibrate(
     an alignment of the new bursts guards it against their mistakes; where the solver reduces many measurements to a few
     directions first, which are others for other bursts, weights are random. It is put into the old coordinates by
     `match`, with anchors or by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still
-    places the new bursts roughly: the candidate nearest to its coordinates is taken.
+    places the new bursts roughly: the candidate nearest to its coordinates is taken. If the new bursts disagree with
+    the old model by no more than noise, and lie where it was fitted, the old model is kept.
 
     Parameters
     ----------
@@ -170,6 +185,9 @@ def recalibrate(
         How sure each anchor is.
     unevenness : float, default=3
         How many times as often some states may have been visited before or after.
+    choose : int, optional
+        Which candidate to take where shapes are ambiguous and the old encoder cannot tell; the error that says so lists
+        them.
     random_state : int, default=0
         Seed of the fit and the match.
 
@@ -224,7 +242,9 @@ def recalibrate(
             random_state=random_state,
         )
     how = found.how
-    if found.chosen is None and found.ambiguous:
+    if choose is not None:
+        found, how = found.choose(choose), how if found.chosen == choose else f"{how} and choice"
+    elif found.chosen is None and found.ambiguous:
         found = _nearest(found, old, fresh.embedding_, inside)
         how = f"{how} and old encoder"
     back = inverse(found.rigid)  # raises where there is no answer
@@ -235,7 +255,9 @@ def recalibrate(
     p = min(1.0, 3 * min(whitening_p, round_trip_p, displacement_p))
     tests = (whitening_p, round_trip_p, displacement_p)
     trained = "random weights" if start is None else "old weights"
-    return Recalibration(moved, found, how, bool(p < DRIFTED), p, *tests, displacement, error, trained)
+    kept = bool(p >= DRIFTED and inside.mean() >= 1 - NEW_PLACES)
+    best = model if kept else moved
+    return Recalibration(best, moved, kept, found, how, bool(p < DRIFTED), p, *tests, displacement, error, trained)
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
@@ -304,7 +326,7 @@ def _as_seen(model: LOCA, readings: Array) -> Array:
 def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:
     """Choose the candidate that agrees with the old encoder, if that still tells."""
     if inside.mean() < STILL_PLACED:
-        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it does not place the new bursts.")
+        raise MatchError(_undecided(found, "it does not place the new bursts"))
     before, after = old[inside], new[inside]
     spread = float(np.sqrt(before.var(axis=0).sum()))
     off = [
@@ -313,10 +335,32 @@ def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) ->
     ]
     order = np.argsort(off)
     if not off[order[0]] < NEAR * spread:
-        raise MatchError(f"{found.refusal()} The old encoder cannot tell: it is off by {off[order[0]]:.3g}.")
+        raise MatchError(_undecided(found, f"it is off by {off[order[0]]:.3g}"))
     if not found.continuous:
         return found.choose(int(order[0]))
     # Of infinitely many, the one that the old encoder asks for.
     asked = calibrate(after, before, scale=found.scaled)
     chosen = replace(found.candidates[order[0]], rigid=asked)
     return replace(found, candidates=(chosen, *found.candidates)).choose(0)
+
+
+def _undecided(found: Match, why: str) -> str:
+    """Say what is possible, and what the user can do about it."""
+    d = found.a.n_components_
+    ways = "infinitely many ways" if found.continuous else f"{len(found.possible)} ways"
+    listed = "; ".join(
+        f"{i}: overlap {one.overlap:.1%}, {_turn(one.rigid)}" for i, one in enumerate(found.candidates) if one.possible
+    )
+    return (
+        f"the new fit goes into the old coordinates in {ways}, which {found.how} cannot tell apart, and neither can "
+        f"the old encoder: {why}. Give {d + 1} anchors that are not on one line or plane, or take a candidate by "
+        f"choose=I (--choose I): {listed}."
+    )
+
+
+def _turn(rigid: RigidMap) -> str:
+    """Describe a map from old to new coordinates."""
+    mirrored = "mirrored" if np.linalg.det(rigid.rotation) < 0 else "not mirrored"
+    if len(rigid.rotation) != 2:
+        return mirrored
+    return f"turned by {np.degrees(np.arctan2(rigid.rotation[0, 1], rigid.rotation[0, 0])):.0f}°, {mirrored}"

@@ -10,7 +10,7 @@ from scipy.linalg import logm, orthogonal_procrustes
 from scipy.optimize import minimize
 from scipy.stats import ortho_group
 
-from pyloca.matching._rigid import freedom, inverse, moved
+from pyloca.matching._rigid import freedom, inverse, moved, parameters
 from pyloca.matching._same import SameSupport, same_density
 from pyloca.matching._support import Support, even, thinned
 from pyloca.metrics import RigidMap
@@ -250,21 +250,9 @@ class Registration:
                     seed=self.seed,
                 )
                 part.centre, part.size = self.centre, self.size
-                ends.append(_parameters(rigid, part.refined(rigid), self.centre, scale=self.scale))
+                ends.append(parameters(rigid, part.refined(rigid), self.centre, scale=self.scale))
             total += np.square(ends[0] - ends[1]) / 4
         return np.diag(total / SPLITS)
-
-
-def _parameters(start: RigidMap, end: RigidMap, centre: Array, *, scale: bool) -> Array:
-    """Invert `moved`: the parameters that lead from one map to another nearby."""
-    d = len(centre)
-    turn = start.rotation.T @ end.rotation
-    skew = np.real(np.asarray(logm(turn)))
-    skew = (skew - skew.T) / 2
-    factor = end.scale / start.scale
-    shift = end.shift - factor * start.shift @ turn - (centre - factor * centre @ turn)
-    values = [skew[i, j] for i in range(d) for j in range(i + 1, d)]
-    return np.array([*values, *shift, *([np.log(factor)] if scale else [])])
 
 
 def _rotations(d: int, seed: int) -> list[Array]:

@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
+from scipy.linalg import expm, logm
 
 from pyloca.metrics import RigidMap
 
-__all__ = ["composed", "freedom", "inverse", "moved", "parameter_jacobian", "procrustes"]
+__all__ = ["composed", "freedom", "inverse", "moved", "parameter_jacobian", "parameters", "procrustes"]
 
 Array = NDArray[np.float64]
 
@@ -61,6 +61,18 @@ def moved(rigid: RigidMap, parameters: Array, centre: Array) -> RigidMap:
     turn = expm(skew)
     shift = centre - factor * centre @ turn + parameters[turns : turns + d]
     return composed(rigid, RigidMap(turn, shift, factor))
+
+
+def parameters(start: RigidMap, end: RigidMap, centre: Array, *, scale: bool) -> Array:
+    """Invert `moved`: the parameters that lead from one map to another nearby."""
+    d = len(centre)
+    turn = start.rotation.T @ end.rotation
+    skew = np.real(np.asarray(logm(turn)))
+    skew = (skew - skew.T) / 2
+    factor = end.scale / start.scale
+    shift = end.shift - factor * start.shift @ turn - (centre - factor * centre @ turn)
+    values = [skew[i, j] for i in range(d) for j in range(i + 1, d)]
+    return np.array([*values, *shift, *([np.log(factor)] if scale else [])])
 
 
 def parameter_jacobian(points: Array, centre: Array, *, scale: bool = False) -> Array:

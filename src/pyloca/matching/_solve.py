@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from pyloca.errors import MatchError
 from pyloca.estimator import training_embedding
 from pyloca.matching._anchors import Anchors
-from pyloca.matching._joint import Edge, Joint, refine
+from pyloca.matching._joint import Edge, Joint, Tether, refine
 from pyloca.matching._precision import Instrument
 from pyloca.matching._register import Registered, Registration
 from pyloca.matching._rigid import freedom, procrustes
@@ -24,6 +24,7 @@ __all__ = ["Candidate", "Settings", "Solution", "solve"]
 Array = NDArray[np.float64]
 
 PRIOR_DEGREES = 8.0  # observations that the fits' own word on their errors is worth
+TIGHT = 1e-6  # part of the largest variance of a map's parameters below which none of them is
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     used = found.right
     A, B, relative = anchors.A[used], anchors.B[used], (anchors.weights / anchors.weights.mean())[used]
     doubt = expected[used] * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
-    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough + b.rough + doubt)
+    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough_at(A) + b.rough_at(B) + doubt)
     free = np.ones((2, freedom(d, scale=True)), dtype=bool)
     free[0, -1], free[1] = settings.scale, False
     # In a plane, anchors on one line fit the mirror image as well.
@@ -186,8 +187,10 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     rigid = joint.maps[0]
     residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
     apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
-    possible = fixed and apart < UNRELATED_PAIRS * spread
-    candidate = Candidate(rigid, np.nan, anchors_p=float(chi2.sf(cost, degrees)), possible=possible)
+    # A soft part, such as a room behind a door, may have swung far: no rigid map fits, and yet the bursts allow it.
+    p = float(chi2.sf(cost, degrees))
+    possible = fixed and (apart < UNRELATED_PAIRS * spread or p >= OFF_ANCHORS)
+    candidate = Candidate(rigid, np.nan, anchors_p=p, possible=possible)
     words = _doubts(used, apart, spread, cost / degrees, possible=possible)
     return Solution((candidate,), "anchors", residuals, used, joint, words=words)
 
@@ -250,14 +253,38 @@ def _by_shape(a: Instrument, b: Instrument, anchors: Anchors | None, settings: S
     best = candidates[0].rigid
     residuals = np.empty(0) if anchors is None else np.linalg.norm(anchors.B - best.apply(anchors.A), axis=1)
     if anchors is not None and n >= d + 1:
-        words.insert(0, f"the {n} anchors are on one {'line' if d == 2 else 'plane or line'}, to within their errors")
+        where = "line" if d == 2 else "plane or line"
+        words.insert(0, f"the {n} anchors are on one {where}, to within their errors; give one more that is off it")
     how = "shape" if anchors is None else "anchors and shape"
-    p = freedom(d, scale=True)
-    fixed = np.zeros((2, p), dtype=bool)
-    joint, _ = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), fixed, PRIOR_DEGREES)
+    free = np.zeros((2, freedom(d, scale=True)), dtype=bool)
+    if anchors is not None and len(kept) == 1:
+        free[0] = True
+        free[0, -1] = settings.scale
+        joint = _tethered(a, b, anchors, shape, best, free)
+        candidates = (replace(candidates[0], rigid=joint.maps[0]), *candidates[1:])
+        residuals = np.linalg.norm(anchors.B - joint.maps[0].apply(anchors.A), axis=1)
+        return Solution(candidates, how, residuals, np.ones(n, dtype=bool), joint, continuous, tuple(words))
+    joint, _ = refine(_start(a, b, best, shape.centre), (a.seen, b.seen), (), free, PRIOR_DEGREES)
     of_map = shape.covariance(best)
     joint.covariance[: len(of_map), : len(of_map)] = of_map
     return Solution(candidates, how, residuals, np.ones(n, dtype=bool), joint, continuous, tuple(words))
+
+
+def _tethered(
+    a: Instrument, b: Instrument, anchors: Anchors, shape: Registration, best: RigidMap, free: NDArray[np.bool_]
+) -> Joint:
+    """Fit map and displacements to what the shapes say near one candidate and to anchors that do not fix it alone.
+
+    An anchor is where both encoders put it, with their errors there: a map through it would be wrong by these.
+    """
+    shape.pairs = None
+    alone = shape.refined(best)
+    variances = np.diag(shape.covariance(alone))
+    tether = Tether(alone, np.diag(1 / np.maximum(variances, TIGHT * variances.max())))
+    variance = anchors.variance + alone.scale**2 * a.rough_at(anchors.A) + b.rough_at(anchors.B)
+    relative = anchors.weights / anchors.weights.mean()
+    edge = Edge(0, 1, anchors.A, anchors.B, variance / np.minimum(relative, 1.0))
+    return refine(_start(a, b, alone, shape.centre), (a.seen, b.seen), (edge,), free, PRIOR_DEGREES, tether)[0]
 
 
 def _by_density(
