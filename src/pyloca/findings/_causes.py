@@ -19,16 +19,17 @@ from pyloca.bursts import Bursts
 from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
 from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
+from pyloca.findings._changed import changed_sensor
 from pyloca.findings._clipped import clipped
 from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
-from pyloca.findings._path import path
+from pyloca.findings._path import path, wrong_rows
 from pyloca.findings._round_trip import RoundTrip, data_size, lossy, nearest_pairs, noise_of_means, unforeseen_steps
 from pyloca.findings._sampling import Sampling, few_bursts
 from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstStatistics, regress, sample_rows
+from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows
 from pyloca.networks import apply_rows
 from pyloca.thresholds import (
     BENT,
@@ -77,6 +78,8 @@ class Fit:
         Raw bursts, if they were given.
     back : RoundTrip or None
         What the decoder leaves of the burst means, if there is one.
+    scaled : bool
+        Whether features were divided by their spread where units differ (``feature_scale="auto"``).
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Fit:
     white: Whitening
     bursts: Bursts | None
     back: RoundTrip | None = None
+    scaled: bool = False
 
     @property
     def regressed(self) -> bool:
@@ -154,12 +158,14 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     first = _first_cause(fit, sampling)
     if first:
         # of a fixed array of sensors, the order is part of the instrument
-        cause = clipped(fit.statistics, first[0]) or (path(fit.bursts, first[0]) if fit.white.sampled else None)
+        cause = clipped(fit.statistics, first[0]) or wrong_rows(fit.statistics, first[0])
+        if cause is None and fit.white.sampled:
+            cause = path(fit.bursts, first[0])
         first = first if cause is None else (cause,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
     if first or lossy is not None:
         # A column that has no business among the sensors causes most of the others.
-        column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts)
+        column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts, scaled=fit.scaled)
         if column is not None:
             return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
@@ -168,7 +174,19 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
 
 
 def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
-    causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
+    causes = (
+        _changed,
+        _units,
+        _still,
+        _odd,
+        _foreign,
+        _collapsed,
+        _few_points,
+        _as_large_as_the_data,
+        _hidden,
+        _noise,
+        _scale,
+    )
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
         few = (sampling.bends, sampling.sheets, partial(_unforeseen, fit))
@@ -210,12 +228,33 @@ def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...
     return ()
 
 
+def _changed(fit: Fit) -> Finding | None:
+    return changed_sensor(fit.statistics)
+
+
 def _units(fit: Fit) -> Finding | None:
-    return None if fit.bursts is None else uneven_units(fit.bursts, fit.k)
+    # Features that still seem to drown each other once they are scaled do not: bursts have another fault.
+    return None if fit.bursts is None or fit.scaled else uneven_units(fit.bursts, fit.k)
 
 
 def _still(fit: Fit) -> Finding | None:
     return None if fit.bursts is None else no_displacement(fit.bursts, fit.statistics.instrument)
+
+
+def _odd(fit: Fit) -> Finding | None:
+    """Check for bursts that are no piece of the surface, more of them than were left out."""
+    odd = find_odd(fit.statistics, fit.bursts)
+    if not odd:
+        return None
+    first, *_ = odd
+    others = "" if len(odd) == 1 else f", and the like of {fit.statistics.listed(list(odd)[1:])}"
+    return Finding(
+        "outliers",
+        f"{len(odd) / len(fit.statistics):.1%} of the bursts are outliers: {fit.statistics.name_of(first)} {odd[first]}"
+        f"{others}. Their rows do not belong together, or are no readings of this "
+        "instrument. Look at them, and fit again without them (or raise max_strays).",
+        tuple(odd),
+    )
 
 
 def _foreign(fit: Fit) -> Finding | None:

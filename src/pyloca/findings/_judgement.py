@@ -33,6 +33,7 @@ def judge(
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
     finished: bool = True,
+    scaled: bool = False,
 ) -> Diagnostics:
     """Judge an encoder and decoder by bursts.
 
@@ -54,6 +55,8 @@ def judge(
         What was wrong with each start that the solver abandoned.
     finished : bool, default=True
         Whether the decoder was trained to the end; if not, what it misses is not looked at for causes.
+    scaled : bool, default=False
+        Whether features were divided by their spread where units differ (``feature_scale="auto"``).
 
     Returns
     -------
@@ -76,7 +79,7 @@ def judge(
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
     errors = None if back is None else back.errors
-    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None)
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None, scaled)
     findings, shape = find_causes(fit), ""
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
