@@ -40,6 +40,9 @@ from pyloca.thresholds import (
     HEAVY,
     LONELY,
     MANY_APART,
+    MANY_MISPLACED,
+    MISPLACED,
+    MISPLACED_MISS,
     MOST,
     OFF,
     OFF_MEDIANS,
@@ -158,10 +161,14 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     first = _first_cause(fit, sampling)
     if first:
         # of a fixed array of sensors, the order is part of the instrument
-        cause = clipped(fit.statistics, first[0]) or wrong_rows(fit.statistics, first[0])
+        cause = changed_sensor(fit.statistics, first[0]) or clipped(fit.statistics, first[0])
+        cause = cause or wrong_rows(fit.statistics, first[0])
         if cause is None and fit.white.sampled:
             cause = path(fit.bursts, first[0])
         first = first if cause is None else (cause,)
+    else:
+        rows = wrong_rows(fit.statistics)
+        first = () if rows is None else (rows,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
     if first or lossy is not None:
         # A column that has no business among the sensors causes most of the others.
@@ -174,19 +181,9 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
 
 
 def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
-    causes = (
-        _changed,
-        _units,
-        _still,
-        _odd,
-        _foreign,
-        _collapsed,
-        _few_points,
-        _as_large_as_the_data,
-        _hidden,
-        _noise,
-        _scale,
-    )
+    # what is wrong with the data comes before what a fit makes of them
+    data = (_changed, _units, _still, _as_large_as_the_data, _odd, _foreign)
+    causes = (*data, _collapsed, _few_points, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
         few = (sampling.bends, sampling.sheets, partial(_unforeseen, fit))
@@ -211,6 +208,7 @@ def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]
             symptoms.curved,
             near.outliers,
             partial(_off_surface, fit, sampling),
+            partial(_misplaced, fit),
             near.uneven_size,
             partial(_bent, fit),
             symptoms.uneven_shape,
@@ -392,6 +390,32 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
         f"though they lie on the surface of the others, and {unwhite:.1%} are not white. Try another random_state, or "
         "more bursts there; the rest of the embedding may be right.",
         tuple(int(i) for i in rest),
+    )
+
+
+def _misplaced(fit: Fit) -> Finding | None:
+    """Check for bursts that the decoder sees elsewhere: what it misses is a step along their own tangents.
+
+    Bursts that lie on each other in a fold are white, and the decoder leads back to neither.
+    """
+    if fit.back is None:
+        return None
+    basis, scale = fit.statistics.frames()
+    errors = fit.back.errors
+    steps = fit.burst_std * np.einsum("nkd,nd->nk", basis, fit.back.left * fit.back.size) / scale  # (N, k)
+    apart = np.square(steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
+    missed = errors > max(MISPLACED_MISS, OFF_MEDIANS * float(np.median(errors)))
+    wrong = np.flatnonzero((apart > MISPLACED) & missed)
+    if len(wrong) < max(FEWEST, MANY_MISPLACED * len(errors)):
+        return None
+    wrong = wrong[np.argsort(-apart[wrong], kind="stable")]
+    return Finding(
+        "folded",
+        f"a part of the embedding is folded or squeezed: the decoder leads {len(wrong) / len(errors):.1%} of the "
+        f"bursts elsewhere, such as {fit.statistics.listed(wrong[:5])}; by their own tangents, by {np.sqrt(MISPLACED):.0%} "
+        "of the embedding's size or more. Try another random_state, or more bursts there; the rest of the embedding may "
+        "be right.",
+        tuple(int(i) for i in wrong),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.thresholds import (
     CHANGED,
     CHANGED_MOST,
+    CHANGED_SLIGHTLY,
     CHANGED_TIMES,
     DRIFTING,
     FEW,
@@ -35,7 +37,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-def changed_sensor(statistics: BurstStatistics) -> Finding | None:
+def changed_sensor(statistics: BurstStatistics, first: Finding | None = None) -> Finding | None:
     """Check whether one sensor reads otherwise since some burst, in the order in which the bursts came.
 
     Bursts are paired that are neighbours by all other sensors. The tangents at both ends foretell from the steps of the
@@ -44,6 +46,8 @@ def changed_sensor(statistics: BurstStatistics) -> Finding | None:
     Parameters
     ----------
     statistics : BurstStatistics
+    first : Finding, optional
+        What was found, if something was: then a slight change is enough to explain it.
 
     Returns
     -------
@@ -77,11 +81,23 @@ def changed_sensor(statistics: BurstStatistics) -> Finding | None:
         return None
     squared = squareform(pdist(means, "sqeuclidean"))
     steps = [_Steps.of(means, tangents, squared, j) for j in range(len(varying))]
-    return _sudden(statistics, rows, varying, means, steps) or _slow(statistics, rows, varying, steps)
+    if first is not None and first.name not in CAUSED:
+        return None
+    enough = CHANGED.passed if first is None else CHANGED_SLIGHTLY.__le__
+    return _sudden(statistics, rows, varying, means, steps, enough) or _slow(statistics, rows, varying, steps, enough)
+
+
+# What a sensor that changed may look like. Not the faults of all bursts alike, nor those of single ones.
+CAUSED = {"few_bursts", "crossing", "folded", "round_trip", "poor_fit", "curved", "uneven_shape"}
 
 
 def _sudden(
-    statistics: BurstStatistics, rows: Rows, varying: Rows, means: Array, steps: list[_Steps]
+    statistics: BurstStatistics,
+    rows: Rows,
+    varying: Rows,
+    means: Array,
+    steps: list[_Steps],
+    enough: Callable[[float], bool],
 ) -> Finding | None:
     """Check for one burst since which the others foretell a sensor no longer."""
     changes = [_Change.of(one, len(rows)) for one in steps]
@@ -89,7 +105,7 @@ def _sudden(
     change = changes[worst]
     others = max(other.after for j, other in enumerate(changes) if j != worst)
     # A sensor that is wrong pairs bursts of different states for all others, which then seem to have changed a little.
-    if change.times < CHANGED_TIMES or others > GUILTY * change.after or not CHANGED.passed(change.after):
+    if change.times < CHANGED_TIMES or others > GUILTY * change.after or not enough(change.after):
         return None
     label, advice = _named(statistics, int(varying[worst]))
     since = statistics.name_of(int(rows[change.since]))
@@ -104,13 +120,15 @@ def _sudden(
     )
 
 
-def _slow(statistics: BurstStatistics, rows: Rows, varying: Rows, steps: list[_Steps]) -> Finding | None:
+def _slow(
+    statistics: BurstStatistics, rows: Rows, varying: Rows, steps: list[_Steps], enough: Callable[[float], bool]
+) -> Finding | None:
     """Check for a sensor that is off by an amount which follows the order of the bursts, and not their states."""
     sizes = [float(np.median(np.abs(one.errors))) for one in steps]
     worst = int(np.argmax(sizes))
     offsets = steps[worst].offsets(len(rows))
     size = float(offsets.std())
-    if max(np.delete(sizes, worst)) > GUILTY * sizes[worst] or not CHANGED.passed(size):
+    if max(np.delete(sizes, worst)) > GUILTY * sizes[worst] or not enough(size):
         return None
     in_time = float(np.square(np.diff(offsets)).mean()) / (2 * size**2)
     among_states = float(np.square(offsets[steps[worst].tails] - offsets[steps[worst].heads]).mean()) / (2 * size**2)

@@ -80,13 +80,15 @@ def judge(
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
     errors = None if back is None else back.errors
     fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None, scaled)
+    # few bursts may be fitted to the last point, and only those that were held out show that they are samples
+    sampled = white.sampled or seen.sampled
     findings, shape = find_causes(fit), ""
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
         findings = () if finding is None else (finding,)
         shape = shape or empty_components(white.embedding, fit.k)
     if not findings:
-        finding = imprecise(white, statistics)
+        finding = imprecise(white, statistics, sampled=sampled)
         findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
@@ -94,7 +96,9 @@ def judge(
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
         # of a fit that is wrong, sampling is not what matters
-        precision=precision(white, statistics.weights) if {f.name for f in findings} <= {"imprecise"} else None,
+        precision=precision(white, statistics.weights, sampled=sampled)
+        if {f.name for f in findings} <= {"imprecise"}
+        else None,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,

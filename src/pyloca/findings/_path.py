@@ -86,14 +86,14 @@ def two_runs(bursts: Bursts) -> tuple[float, float]:
     return float(np.median(np.concatenate(shares))), float(np.median(np.concatenate(ends)))
 
 
-def wrong_rows(statistics: BurstStatistics, first: Finding) -> Finding | None:
-    """Check whether so many points lie far from their bursts that rows must be in wrong bursts, once something is wrong.
+def wrong_rows(statistics: BurstStatistics, first: Finding | None = None) -> Finding | None:
+    """Check whether so many points lie far from their bursts that rows must be in wrong bursts.
 
     Parameters
     ----------
     statistics : BurstStatistics
-    first : Finding
-        What was found.
+    first : Finding, optional
+        What was found, if something was.
 
     Returns
     -------
@@ -101,14 +101,14 @@ def wrong_rows(statistics: BurstStatistics, first: Finding) -> Finding | None:
     """
     aside = float(statistics.set_aside.sum())
     share = aside / max(aside + float(np.where(np.isfinite(statistics.counts), statistics.counts, 0).sum()), 1.0)
-    if share < MANY_SPIKES or first.name not in CAUSED:
+    if share < MANY_SPIKES or (first is not None and first.name not in CAUSED):
         return None
     return Finding(
         "rows",
-        f"rows are in wrong bursts, it seems: {share:.0%} of the points lie far from the rest of their burst and were set "
-        "aside. Check where one burst ends and the next begins, and the column of burst ids; a sensor with so many "
-        f"spikes is the other possibility ({first.name}: {first.message})",
-        first.bursts,
+        f"rows are in wrong bursts, it seems: {share:.0%} of the points lie far from the rest of their burst and were "
+        "set aside. Check where one burst ends and the next begins, and the column of burst ids; a sensor with so many "
+        f"spikes is the other possibility{'.' if first is None else f' ({first.name}: {first.message})'}",
+        () if first is None else first.bursts,
     )
 
 
@@ -135,9 +135,9 @@ def path(bursts: Bursts | None, first: Finding) -> Finding | None:
     if share >= TWO_RUNS:
         return Finding(
             "rows",
-            f"rows are in wrong bursts: a burst consists of two runs of rows that lie apart, up to its row {last:.0f} and "
-            f"after it (median; {share:.0%} of its variance is between them). Check where one burst ends and the next "
-            f"begins, such as a burst column that is off by some rows ({first.name}: {first.message})",
+            f"rows are in wrong bursts: a burst consists of two runs of rows that lie apart, up to its row {last:.0f} "
+            f"and after it (median; {share:.0%} of its variance is between them). Check where one burst ends and the "
+            f"next begins, such as a burst column that is off by some rows ({first.name}: {first.message})",
             first.bursts,
         )
     return Finding(
