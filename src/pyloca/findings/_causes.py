@@ -412,9 +412,9 @@ def _misplaced(fit: Fit) -> Finding | None:
     return Finding(
         "folded",
         f"a part of the embedding is folded or squeezed: the decoder leads {len(wrong) / len(errors):.1%} of the "
-        f"bursts elsewhere, such as {fit.statistics.listed(wrong[:5])}; by their own tangents, by {np.sqrt(MISPLACED):.0%} "
-        "of the embedding's size or more. Try another random_state, or more bursts there; the rest of the embedding may "
-        "be right.",
+        f"bursts elsewhere, such as {fit.statistics.listed(wrong[:5])}; by their own tangents, by "
+        f"{np.sqrt(MISPLACED):.0%} of the embedding's size or more. Try another random_state, or more bursts there; "
+        "the rest of the embedding may be right.",
         tuple(int(i) for i in wrong),
     )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,7 +63,7 @@ def changed_sensor(statistics: BurstStatistics, first: Finding | None = None) ->
     >>> changed_sensor(BurstStatistics.from_bursts(readings, 2)) is None
     True
     >>> readings[120:, :, 3] *= 25.4
-    >>> print(changed_sensor(BurstStatistics.from_bursts(readings, 2)).message[:61])
+    >>> print(changed_sensor(BurstStatistics.from_bursts(readings, 2)).message[:60])
     feature 3 changed during the recording: from about burst 120
     """
     varying = np.flatnonzero(statistics.means.std(axis=0) > 0)
@@ -83,8 +82,8 @@ def changed_sensor(statistics: BurstStatistics, first: Finding | None = None) ->
     steps = [_Steps.of(means, tangents, squared, j) for j in range(len(varying))]
     if first is not None and first.name not in CAUSED:
         return None
-    enough = CHANGED.passed if first is None else CHANGED_SLIGHTLY.__le__
-    return _sudden(statistics, rows, varying, means, steps, enough) or _slow(statistics, rows, varying, steps, enough)
+    least = CHANGED if first is None else CHANGED_SLIGHTLY
+    return _sudden(statistics, rows, varying, means, steps, least) or _slow(statistics, rows, varying, steps, least)
 
 
 # What a sensor that changed may look like. Not the faults of all bursts alike, nor those of single ones.
@@ -97,7 +96,7 @@ def _sudden(
     varying: Rows,
     means: Array,
     steps: list[_Steps],
-    enough: Callable[[float], bool],
+    least: float,
 ) -> Finding | None:
     """Check for one burst since which the others foretell a sensor no longer."""
     changes = [_Change.of(one, len(rows)) for one in steps]
@@ -105,14 +104,17 @@ def _sudden(
     change = changes[worst]
     others = max(other.after for j, other in enumerate(changes) if j != worst)
     # A sensor that is wrong pairs bursts of different states for all others, which then seem to have changed a little.
-    if change.times < CHANGED_TIMES or others > GUILTY * change.after or not enough(change.after):
+    if change.times < CHANGED_TIMES or others > GUILTY * change.after or change.after < least:
         return None
+    readings = means[:, worst]
+    if not change.first and _stuck(steps[worst], change, readings, 0):
+        change = replace(change, first=True)
     label, advice = _named(statistics, int(varying[worst]))
     since = statistics.name_of(int(rows[change.since]))
     when = f"before about {since}" if change.first else f"from about {since} on"
     return Finding(
         "changed",
-        f"{label} changed during the recording: {when} {_words(steps[worst], change, means[:, worst])}, by what all "
+        f"{label} changed during the recording: {when} {_words(steps[worst], change, readings)}, by what all "
         f"other sensors say of the same states (it is off by {change.after:.0%} of its spread, median; by "
         f"{change.before:.1%} between bursts that this does not concern). {advice}, or fit only the bursts "
         f"{'after' if change.first else 'before'}.",
@@ -120,15 +122,13 @@ def _sudden(
     )
 
 
-def _slow(
-    statistics: BurstStatistics, rows: Rows, varying: Rows, steps: list[_Steps], enough: Callable[[float], bool]
-) -> Finding | None:
+def _slow(statistics: BurstStatistics, rows: Rows, varying: Rows, steps: list[_Steps], least: float) -> Finding | None:
     """Check for a sensor that is off by an amount which follows the order of the bursts, and not their states."""
     sizes = [float(np.median(np.abs(one.errors))) for one in steps]
     worst = int(np.argmax(sizes))
     offsets = steps[worst].offsets(len(rows))
     size = float(offsets.std())
-    if max(np.delete(sizes, worst)) > GUILTY * sizes[worst] or not enough(size):
+    if max(np.delete(sizes, worst)) > GUILTY * sizes[worst] or size < least:
         return None
     in_time = float(np.square(np.diff(offsets)).mean()) / (2 * size**2)
     among_states = float(np.square(offsets[steps[worst].tails] - offsets[steps[worst].heads]).mean()) / (2 * size**2)
@@ -248,18 +248,25 @@ def _cumulated(ends: Rows, errors: Array, n: int) -> list[Array]:
 
 def _words(steps: _Steps, change: _Change, readings: Array) -> str:
     """Say in what way it changed."""
-    sides = [readings[: change.since], readings[change.since :]]
-    bad = 0 if change.first else 1
-    after = (steps.heads >= change.since) if bad else (steps.tails < change.since)
-    moved, missed = (float(np.median(np.abs(part[after]))) for part in (steps.moved, steps.errors))
-    sign = 1 if bad else -1
-    growth = sign * steps.growth[change.across]
-    factor = float(np.median(growth))
-    scatter = float(np.median(np.abs(growth - factor)))
-    follows = missed < 0.5 * moved
-    wide = [float(np.ptp(np.quantile(side, [0.1, 0.9]))) for side in sides]
-    if not follows and wide[bad] < STUCK * wide[1 - bad]:
+    side = 0 if change.first else 1
+    if _stuck(steps, change, readings, side):
         return "it hardly moves, as a sensor that is stuck or dead"
-    if follows and abs(factor) > max(UNIT_SCATTER, 2 * scatter):
+    growth = (1 if side else -1) * steps.growth[change.across]
+    factor = float(np.median(growth))
+    if _follows(steps, change, side) and abs(factor) > max(UNIT_SCATTER, 2 * np.median(np.abs(growth - factor))):
         return f"its readings are {np.exp(factor):.3g} times as large, as in another unit or with another gain"
     return "its readings are shifted, by an offset or a drift"
+
+
+def _follows(steps: _Steps, change: _Change, side: int) -> bool:
+    """Whether it still moves as foretold between the bursts before (0) or after (1) the change."""
+    edges = steps.heads >= change.since if side else steps.tails < change.since
+    moved, missed = (float(np.median(np.abs(part[edges]))) for part in (steps.moved, steps.errors))
+    return missed < moved / 2
+
+
+def _stuck(steps: _Steps, change: _Change, readings: Array, side: int) -> bool:
+    """Whether it hardly moves on one side."""
+    parts = readings[: change.since], readings[change.since :]
+    wide = [float(np.ptp(np.quantile(part, [0.1, 0.9]))) for part in parts]
+    return not _follows(steps, change, side) and wide[side] < STUCK * wide[1 - side]

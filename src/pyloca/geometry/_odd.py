@@ -13,12 +13,14 @@ from pyloca.thresholds import FEW, HUGE, HUGE_TIMES, MOST, RECHECKED, SHAPELESS,
 __all__ = ["find_odd"]
 
 Array = NDArray[np.float64]
+BEYOND = 3  # directions beyond the tangents that a burst must fill
 
 
 def find_odd(statistics: BurstStatistics, bursts: Bursts | None = None) -> dict[int, str]:
     """Find bursts of rows that do not belong together: readings of many states, or of none.
 
-    A kink of the measurement adds one direction to a burst that lies on it, so that two more than k count.
+    A kink of the measurement adds one direction to a burst that lies on it, and two where kinks cross; so three more
+    than k count.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def find_odd(statistics: BurstStatistics, bursts: Bursts | None = None) -> dict[
 
 def _shapeless(statistics: BurstStatistics, bursts: Bursts) -> dict[int, float]:
     k = statistics.intrinsic_dim
-    if statistics.n_used < k + 2:
+    if statistics.n_used < k + BEYOND:
         return {}
     own = statistics.spectra[:, -1]
     usual = float(np.median(own))
@@ -75,11 +77,11 @@ def _shapeless(statistics: BurstStatistics, bursts: Bursts) -> dict[int, float]:
 
 
 def _beyond(bursts: Bursts, k: int) -> Array:
-    """Second eigenvalue beyond the k tangents of each burst."""
+    """Compute the third eigenvalue beyond the k tangents of each burst."""
     out = np.zeros(len(bursts))
     for rows, block in bursts.blocks():
-        if min(block.shape[1] - 1, block.shape[2]) < k + 2:
+        if min(block.shape[1] - 1, block.shape[2]) < k + BEYOND:
             continue
         centred = block - block.mean(axis=1, keepdims=True)
-        out[rows] = np.square(np.linalg.svd(centred, compute_uv=False)[:, k + 1]) / (block.shape[1] - 1)
+        out[rows] = np.square(np.linalg.svd(centred, compute_uv=False)[:, k + BEYOND - 1]) / (block.shape[1] - 1)
     return out
