@@ -272,7 +272,10 @@ TOO_WIDE = _define("TOO_WIDE", 3.0, "times the widest gap among the others that 
 TOO_SMALL = _define("TOO_SMALL", 0.05, "part of the size of its neighbours below which a lone burst is not their like")
 # Garbage among the bursts of a rig of six sensors, seeds 0 to 7: 0.15 to 0.4, kinks 0.00; 0.4 to 0.5 of the variance
 # where rows come from all over the data, others at most 0.015.
-SHAPELESS = _define("SHAPELESS", 0.1, "variance of a burst in a third direction beyond its tangents, over the shortest")
+BEYOND = _define(
+    "BEYOND", 3, "directions beyond its tangents that a burst of garbage fills; one on crossing kinks has two"
+)
+SHAPELESS = _define("SHAPELESS", 0.1, "variance of a burst in the last of these, over that along its shortest tangent")
 SHAPELESS_TIMES = _define("SHAPELESS_TIMES", 20.0, "and in units of the same in a usual burst")
 HUGE = _define("HUGE", 0.25, "part of all variance that lies inside a single burst of rows from many states")
 HUGE_TIMES = _define("HUGE_TIMES", 10.0, "and in units of the same of a usual burst")

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from pyloca.bursts import Bursts
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._statistics import BurstStatistics
-from pyloca.thresholds import FEW, HUGE, HUGE_TIMES, MOST, RECHECKED, SHAPELESS, SHAPELESS_TIMES
+from pyloca.thresholds import BEYOND, FEW, HUGE, HUGE_TIMES, MOST, RECHECKED, SHAPELESS, SHAPELESS_TIMES
 
 __all__ = ["find_odd"]
 
 Array = NDArray[np.float64]
-BEYOND = 3  # directions beyond the tangents that a burst must fill
 
 
 def find_odd(statistics: BurstStatistics, bursts: Bursts | None = None) -> dict[int, str]:
