@@ -169,3 +169,17 @@ def test_units_are_not_advised_where_they_are_set():
         model = LOCA(2, burst_std=0.01, max_iter=30, random_state=0).fit(Bursts(mixed, feature_names=NAMES))
     assert "feature_scale" not in str(model.diagnostics_)
     assert "units" not in {finding.name for finding in model.diagnostics_.findings}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_noise_of_two_sensors_is_called_that_and_the_advice_helps(seed):
+    """It was "more_tangents", with the advice intrinsic_dim=4, or "round_trip"."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(size=(300, 1, 2)) + 0.01 * random.standard_normal((300, 30, 2))
+    points = np.sin(1.5 * x @ random.standard_normal((2, 6)) + random.uniform(0, 6, 6))
+    points[..., 4:] += points.std(axis=1).mean() * random.standard_normal((300, 30, 2))
+    with pytest.warns(TrustWarning, match="noise of single sensors"):
+        LOCA(2, burst_std=0.01, random_state=0).fit(Bursts(points))
+    model = LOCA(2, burst_std=0.01, measurement_noise="estimate", random_state=0).fit(Bursts(points))
+    assert model.diagnostics_.findings == ()

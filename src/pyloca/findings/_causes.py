@@ -18,7 +18,14 @@ from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
 from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
-from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
+from pyloca.findings._before import (
+    as_large_as_the_data,
+    hidden_tangent,
+    noise,
+    noise_beside_tangents,
+    size_error,
+    strain_beyond_sampling,
+)
 from pyloca.findings._changed import changed_sensor
 from pyloca.findings._clipped import clipped
 from pyloca.findings._columns import foreign_columns, foreign_sensors
@@ -160,16 +167,16 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
     first = _first_cause(fit, sampling)
     if first:
-        # of a fixed array of sensors, the order is part of the instrument
-        cause = changed_sensor(fit.statistics, first[0]) or clipped(fit.statistics, first[0])
-        cause = cause or wrong_rows(fit.statistics, first[0])
-        if cause is None and fit.white.sampled:
-            cause = path(fit.bursts, first[0])
+        cause = _deeper(fit, first[0])
         first = first if cause is None else (cause,)
     else:
         rows = wrong_rows(fit.statistics)
         first = () if rows is None else (rows,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
+    if lossy is not None and not first:
+        cause = changed_sensor(fit.statistics, lossy) or _noise_beside(fit, lossy)
+        if cause is not None:
+            return (cause,)
     if first or lossy is not None:
         # A column that has no business among the sensors causes most of the others.
         column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts, scaled=fit.scaled)
@@ -178,6 +185,18 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
     # sensors that are offset between bursts make them seem so, and this is what says it.
     return first if lossy is None else (*first, lossy)
+
+
+def _deeper(fit: Fit, found: Finding) -> Finding | None:
+    """Find a fault of the data that explains one of the fit."""
+    cause = changed_sensor(fit.statistics, found) or clipped(fit.statistics, found)
+    cause = cause or wrong_rows(fit.statistics, found) or _noise_beside(fit, found)
+    # of a fixed array of sensors, the order is part of the instrument
+    return path(fit.bursts, found) if cause is None and fit.white.sampled else cause
+
+
+def _noise_beside(fit: Fit, found: Finding) -> Finding | None:
+    return None if fit.bursts is None else noise_beside_tangents(fit.statistics, fit.bursts, fit.d, found)
 
 
 def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
