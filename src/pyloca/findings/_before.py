@@ -11,7 +11,7 @@ from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._noise_words import loudest
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
-from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, MOST, NEAR, NOISY, RECHECKED
+from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISE_BESIDE, NOISY, RECHECKED
 
 __all__ = [
     "as_large_as_the_data",
@@ -293,7 +293,7 @@ def noise_beside_tangents(statistics: BurstStatistics, bursts: Bursts, d: int, f
     levels = levels if levels.ndim == 2 else np.diagonal(levels, axis1=1, axis2=2)
     inside = np.concatenate([block.var(axis=1, ddof=1) for _, block in sample.blocks()]).mean(axis=0)
     part = float(np.max(np.median(levels, axis=0) / np.maximum(inside, np.finfo(float).tiny)))
-    if part < MOST:
+    if part < NOISE_BESIDE:
         return None
     return Finding(
         "noise",
