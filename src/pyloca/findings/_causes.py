@@ -423,8 +423,7 @@ def _misplaced(fit: Fit) -> Finding | None:
     errors = fit.back.errors
     steps = fit.burst_std * np.einsum("nkd,nd->nk", basis, fit.back.left * fit.back.size) / scale  # (N, k)
     apart = np.square(steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
-    missed = errors > max(MISPLACED_MISS, OFF_MEDIANS * float(np.median(errors)))
-    wrong = np.flatnonzero((apart > MISPLACED) & missed)
+    wrong = np.flatnonzero((apart > MISPLACED) & (errors > MISPLACED_MISS))
     if len(wrong) < max(FEWEST, MANY_MISPLACED * len(errors)):
         return None
     wrong = wrong[np.argsort(-apart[wrong], kind="stable")]
