@@ -552,7 +552,8 @@ PART_FOLDED = _threshold(
 # A singular strip leaves bursts that are not white, and a kink some that the decoder misses; a fit may be good with
 # either. With both it is not: kinks, seed 522 of `shapes --only alarms`, 3.8 % of the variance.
 # Receptive fields, seed 801 of benchmarks/hidden, silent at 1.5 %: 0.048; k = 6, seed 570 of benchmarks/shapes, silent
-# at 2.4 %: 0.67; good fits of 13 kinds, seeds 820 to 823, at most 0.014. Where one direction is hardly measured, a decoder seems to misplace bursts that it hardly misses.
+# at 2.4 %: 0.67; good fits of 13 kinds, seeds 820 to 823, at most 0.014. Where one direction is
+# hardly measured, a decoder seems to misplace bursts that it hardly misses.
 MISPLACED = _define("MISPLACED", 0.01, "squared step, over the embedding's variance, to where the decoder sees a burst")
 MISPLACED_MISS = _define("MISPLACED_MISS", 0.03, "and the decoder misses it by so much of the data's size")
 MANY_MISPLACED = _define("MANY_MISPLACED", 0.03, "part of the bursts that are misplaced so: a fold")
