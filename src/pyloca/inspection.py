@@ -18,6 +18,7 @@ from pyloca.findings import (
     Finding,
     Neighborhood,
     as_large_as_the_data,
+    changed_sensor,
     clipped,
     clipped_words,
     foreign_sensors,
@@ -247,7 +248,8 @@ def inspect_bursts(
     # As in a fit: one cause has many symptoms, and bursts that stand out make their neighbours look uneven.
     beside = near.unrelated() or near.crossing() or near.outliers() or near.uneven_size()
     faults = [
-        uneven_units(bursts, k),
+        changed_sensor(statistics),
+        None if isinstance(feature_scale, str) else uneven_units(bursts, k),
         no_displacement(bursts, statistics.instrument),
         foreign_sensors(statistics),
         as_large_as_the_data(statistics, bursts),

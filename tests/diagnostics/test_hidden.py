@@ -5,6 +5,7 @@ import pytest
 import torch
 from benchmarks.hidden import instruments, maps
 from benchmarks.hidden.judging import judged
+from benchmarks.shapes import alarms
 from scipy.spatial import cKDTree
 from torch import nn
 
@@ -14,6 +15,7 @@ from pyloca.bursts import Bursts
 from pyloca.checks import whitening
 from pyloca.findings import Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
 from pyloca.geometry import BurstStatistics
+from pyloca.metrics import stress
 
 SIGMA = 0.01
 
@@ -196,3 +198,20 @@ def test_a_step_in_the_size_of_bursts_is_told_though_the_encoder_follows_it():
     bursts = np.tanh(places @ slopes / 2) + 0.3 * np.sin(places @ slopes[:, ::-1])
     with pytest.warns(TrustWarning, match="bursts are not of one size"):
         LOCA(2, burst_std=0.02, random_state=0).fit(bursts)
+
+
+@pytest.mark.slow
+def test_one_sided_points_do_not_hide_a_tangent():
+    """Exponential displacements make the second tangent look like a bend of the first: k = 1 was fitted, 46 % off."""
+    X, bursts, settings = alarms.one_sided(524)
+    model = LOCA(2, random_state=0, **settings).fit(bursts)
+    assert model.intrinsic_dim_ == 2
+    assert stress(X, model.embedding_) < 0.01 * X.var(axis=0).sum()
+    assert "spectra end one direction later" in model.diagnostics_.tangents
+
+
+@pytest.mark.slow
+def test_bursts_that_the_decoder_sees_elsewhere_are_folded():
+    """A squeezed edge of receptive fields, where all bursts are white: silent at 1.5 %."""
+    found = next(row for row in maps.ROWS if row.name == "maps: receptive fields").measure(801)
+    assert found["findings"] == ["folded"] or found["value"] <= 0.01

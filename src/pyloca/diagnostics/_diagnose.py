@@ -44,7 +44,14 @@ def diagnose(model: LOCA, bursts: Data) -> Diagnostics:
     """
     seen = read_like(model, bursts)
     kept = seen.without_strays()
-    judged = judge(kept.encoder, kept.statistics, model.burst_std_, decoder=kept.decoder, bursts=kept.bursts)
+    judged = judge(
+        kept.encoder,
+        kept.statistics,
+        model.burst_std_,
+        decoder=kept.decoder,
+        bursts=kept.bursts,
+        scaled=isinstance(model.feature_scale, str),
+    )
     judged = replace(judged, noise=model.diagnostics_.noise)  # that of the fit is used
     if not seen.strays:
         return judged

@@ -32,7 +32,7 @@ from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, ref
 from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
 from pyloca.estimator._rescale import rescaled
 from pyloca.estimator._sound import training_embedding, with_strays
-from pyloca.estimator._tangents import one_tangent_more
+from pyloca.estimator._tangents import ends_later, one_tangent_more
 from pyloca.estimator._training import checkpoint_at, train
 from pyloca.findings import hidden_tangent
 from pyloca.geometry import BurstStatistics
@@ -348,8 +348,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return False
         if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
             found = {finding.name for finding in fitted["diagnostics_"].findings}
-            if fitted["n_components_"] == fitted["intrinsic_dim_"] or "large_bursts" not in found:
+            if not found or "unfinished" in found or fitted["n_components_"] == fitted["intrinsic_dim_"]:
                 return False
+            if "large_bursts" not in found:
+                return ends_later(ready.bursts, ready.statistics.intrinsic_dim)
         return hidden_tangent(ready.statistics, ready.bursts) is not None
 
     def _with(self, **parameters: Any) -> LOCA:

@@ -12,7 +12,7 @@ from pyloca._threads import one_thread
 from pyloca.bursts import Bursts, split_indices
 from pyloca.errors import BurstError
 from pyloca.estimator._reading import Data, as_source, choose_scale, read, with_burst_std
-from pyloca.findings import no_displacement, noise_words
+from pyloca.findings import changed_sensor, no_displacement, noise_words
 from pyloca.geometry import (
     BurstStatistics,
     Noise,
@@ -121,7 +121,7 @@ def prepare(model: Any, data: Data, static: Data | None = None) -> Prepared:
     scale = choose_scale(model.feature_scale, source)
     try:
         bursts, statistics = read(source, scale, max_strays=model.max_strays, **options)
-        strays = find_strays(statistics, model.max_strays)
+        strays = find_strays(statistics, model.max_strays, bursts=bursts)
         rows = np.delete(np.arange(len(source)), list(strays))
         if strays:
             if len(rows) < MIN_BURSTS:
@@ -263,4 +263,10 @@ def refuse_unfit(model: Any, statistics: BurstStatistics) -> None:
                 f"n_components = {d} is more than {n} bursts of intrinsic dimension k = {k} can ask for; "
                 f"use at most {enough}."
             )
-    connected_graph(statistics[sample_rows(n, CONNECTED)])
+    try:
+        connected_graph(statistics[sample_rows(n, CONNECTED)])
+    except BurstError as error:
+        changed = changed_sensor(statistics)
+        if changed is not None:  # a cause of which the error tells only a symptom
+            raise BurstError(f"{changed.message} Because of it, {error}") from error
+        raise

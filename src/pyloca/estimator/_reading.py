@@ -250,7 +250,8 @@ def read_like(model: Any, data: Data) -> Reading:
         min_bursts=1,
     )
     networks = inner(model, "encoder"), inner(model, "decoder")
-    return Reading(bursts, statistics, *networks, model.n_components_, find_strays(statistics, model.max_strays))
+    strays = find_strays(statistics, model.max_strays, bursts=bursts)
+    return Reading(bursts, statistics, *networks, model.n_components_, strays)
 
 
 def means_like(model: Any, data: Data) -> Array:

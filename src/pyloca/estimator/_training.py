@@ -71,7 +71,7 @@ def train(
     embedding = apply_rows(encoder, statistics.means, n_components)
     n_iter = monitor.history[-1]["iteration"] if monitor.history else 0
     release_memory()
-    diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter)
+    diagnostics, trust_scale = _judge(solution, problem, embedding, n_iter, scaled=isinstance(model.feature_scale, str))
     dim = statistics.n_features
     fitted = {
         "encoder_": in_units(encoder, in_scale=scale),
@@ -167,7 +167,9 @@ def _undone(solution: Solution, reduction: Reduction | None, centre: Array | Non
 
 
 @one_thread()
-def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) -> tuple[Diagnostics, TrustScale]:
+def _judge(
+    solution: Solution, problem: Problem, embedding: Array, n_iter: int, *, scaled: bool
+) -> tuple[Diagnostics, TrustScale]:
     statistics = problem.statistics
     held_out = problem.validation if len(problem.validation) else np.arange(len(statistics))
     diagnostics = judge(
@@ -179,6 +181,7 @@ def _judge(solution: Solution, problem: Problem, embedding: Array, n_iter: int) 
         bursts=problem.bursts,
         restarts=solution.restarts,
         finished=not solution.unfinished,
+        scaled=scaled,
     )
     trust_scale = TrustScale.calibrate(
         solution.encoder,

@@ -10,6 +10,7 @@ from pyloca.findings._before import (
     strain_beyond_sampling,
 )
 from pyloca.findings._causes import Fit, find_causes
+from pyloca.findings._changed import changed_sensor
 from pyloca.findings._clipped import clipped, clipped_words
 from pyloca.findings._columns import foreign_columns, foreign_sensors, unexplained_steps
 from pyloca.findings._diagnostics import Diagnostics, Finding, Stray
@@ -33,6 +34,7 @@ __all__ = [
     "Stray",
     "TrustScale",
     "as_large_as_the_data",
+    "changed_sensor",
     "clipped",
     "clipped_words",
     "data_size",

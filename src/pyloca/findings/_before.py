@@ -11,13 +11,14 @@ from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._noise_words import loudest
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
-from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISY, RECHECKED
+from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISE_BESIDE, NOISY, RECHECKED
 
 __all__ = [
     "as_large_as_the_data",
     "hidden_tangent",
     "hidden_tangent_words",
     "noise",
+    "noise_beside_tangents",
     "size_error",
     "spike_words",
     "strain_beyond_sampling",
@@ -258,6 +259,52 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
         "bursts look larger than they are, and coordinates come out too small there. Use "
         "measurement_noise='estimate', larger bursts, or the mean of several readings.",
     )
+
+
+def noise_beside_tangents(statistics: BurstStatistics, bursts: Bursts, d: int, first: Finding) -> Finding | None:
+    """Check whether noise of single sensors made a fit take fewer tangents than there are, once something is wrong.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    bursts : Bursts
+        The same, raw.
+    d : int
+        Embedding dimension.
+    first : Finding
+        What was found.
+
+    Returns
+    -------
+    Finding or None
+        "noise", or None.
+    """
+    k = statistics.intrinsic_dim
+    if d <= k or statistics.instrument is not None or first.name not in MISSING or bursts.perturbed_dim is not None:
+        return None
+    sample = bursts[sample_rows(len(bursts), RECHECKED)]
+    try:
+        found = BurstStatistics.from_bursts(sample, measurement_noise="estimate", max_dim=d)
+    except BurstError:
+        return None
+    if found.intrinsic_dim <= k or found.instrument is None:
+        return None
+    levels = found.instrument.levels
+    levels = levels if levels.ndim == 2 else np.diagonal(levels, axis1=1, axis2=2)
+    inside = np.concatenate([block.var(axis=1, ddof=1) for _, block in sample.blocks()]).mean(axis=0)
+    part = float(np.max(np.median(levels, axis=0) / np.maximum(inside, np.finfo(float).tiny)))
+    if part < NOISE_BESIDE:
+        return None
+    return Finding(
+        "noise",
+        f"noise of single sensors ({loudest(found)}) is {part:.0%} of a burst's variance there and makes a tangent "
+        f"look like it: the fit uses k = {k}, and without that noise bursts have {found.intrinsic_dim} tangents. Use "
+        "measurement_noise='estimate', or static bursts taken while nothing was perturbed, or leave out these sensors.",
+    )
+
+
+# What a fit with too few tangents is called.
+MISSING = {"more_tangents", "noise", "round_trip", "folded", "few_bursts", "poor_fit", "curved", "uneven_shape"}
 
 
 def _noise_of_sensors(bursts: Bursts, k: int) -> str:

@@ -18,17 +18,25 @@ from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
 from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
-from pyloca.findings._before import as_large_as_the_data, hidden_tangent, noise, size_error, strain_beyond_sampling
+from pyloca.findings._before import (
+    as_large_as_the_data,
+    hidden_tangent,
+    noise,
+    noise_beside_tangents,
+    size_error,
+    strain_beyond_sampling,
+)
+from pyloca.findings._changed import changed_sensor
 from pyloca.findings._clipped import clipped
 from pyloca.findings._columns import foreign_columns, foreign_sensors
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._displacement import no_displacement
 from pyloca.findings._neighborhood import Neighborhood
-from pyloca.findings._path import path
+from pyloca.findings._path import path, wrong_rows
 from pyloca.findings._round_trip import RoundTrip, data_size, lossy, nearest_pairs, noise_of_means, unforeseen_steps
 from pyloca.findings._sampling import Sampling, few_bursts
 from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstStatistics, regress, sample_rows
+from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows
 from pyloca.networks import apply_rows
 from pyloca.thresholds import (
     BENT,
@@ -39,6 +47,9 @@ from pyloca.thresholds import (
     HEAVY,
     LONELY,
     MANY_APART,
+    MANY_MISPLACED,
+    MISPLACED,
+    MISPLACED_MISS,
     MOST,
     OFF,
     OFF_MEDIANS,
@@ -77,6 +88,8 @@ class Fit:
         Raw bursts, if they were given.
     back : RoundTrip or None
         What the decoder leaves of the burst means, if there is one.
+    scaled : bool
+        Whether features were divided by their spread where units differ (``feature_scale="auto"``).
 
     Examples
     --------
@@ -89,6 +102,7 @@ class Fit:
     white: Whitening
     bursts: Bursts | None
     back: RoundTrip | None = None
+    scaled: bool = False
 
     @property
     def regressed(self) -> bool:
@@ -153,13 +167,19 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     sampling = Sampling(fit.statistics, fit.white.embedding, fit.burst_std)
     first = _first_cause(fit, sampling)
     if first:
-        # of a fixed array of sensors, the order is part of the instrument
-        cause = clipped(fit.statistics, first[0]) or (path(fit.bursts, first[0]) if fit.white.sampled else None)
+        cause = _deeper(fit, first[0])
         first = first if cause is None else (cause,)
+    else:
+        rows = wrong_rows(fit.statistics)
+        first = () if rows is None else (rows,)
     lossy = _lossy(fit) if not first or first[0].name == "crossing" else None
+    if lossy is not None and not first:
+        cause = changed_sensor(fit.statistics, lossy) or _noise_beside(fit, lossy)
+        if cause is not None:
+            return (cause,)
     if first or lossy is not None:
         # A column that has no business among the sensors causes most of the others.
-        column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts)
+        column = foreign_columns(fit.statistics if fit.bursts is None else fit.bursts, scaled=fit.scaled)
         if column is not None:
             return (column,)
     # A fold or a lost dimension explains a round trip that does not lead back. Sheets that seem to cross do not:
@@ -167,8 +187,22 @@ def find_causes(fit: Fit) -> tuple[Finding, ...]:
     return first if lossy is None else (*first, lossy)
 
 
+def _deeper(fit: Fit, found: Finding) -> Finding | None:
+    """Find a fault of the data that explains one of the fit."""
+    cause = changed_sensor(fit.statistics, found) or clipped(fit.statistics, found)
+    cause = cause or wrong_rows(fit.statistics, found) or _noise_beside(fit, found)
+    # of a fixed array of sensors, the order is part of the instrument
+    return path(fit.bursts, found) if cause is None and fit.white.sampled else cause
+
+
+def _noise_beside(fit: Fit, found: Finding) -> Finding | None:
+    return None if fit.bursts is None else noise_beside_tangents(fit.statistics, fit.bursts, fit.d, found)
+
+
 def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
-    causes = (_units, _still, _foreign, _collapsed, _few_points, _as_large_as_the_data, _hidden, _noise, _scale)
+    # what is wrong with the data comes before what a fit makes of them
+    data = (_changed, _units, _still, _as_large_as_the_data, _odd, _foreign)
+    causes = (*data, _collapsed, _few_points, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
         few = (sampling.bends, sampling.sheets, partial(_unforeseen, fit))
@@ -193,6 +227,7 @@ def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]
             symptoms.curved,
             near.outliers,
             partial(_off_surface, fit, sampling),
+            partial(_misplaced, fit),
             near.uneven_size,
             partial(_bent, fit),
             symptoms.uneven_shape,
@@ -210,12 +245,33 @@ def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...
     return ()
 
 
+def _changed(fit: Fit) -> Finding | None:
+    return changed_sensor(fit.statistics)
+
+
 def _units(fit: Fit) -> Finding | None:
-    return None if fit.bursts is None else uneven_units(fit.bursts, fit.k)
+    # Features that still seem to drown each other once they are scaled do not: bursts have another fault.
+    return None if fit.bursts is None or fit.scaled else uneven_units(fit.bursts, fit.k)
 
 
 def _still(fit: Fit) -> Finding | None:
     return None if fit.bursts is None else no_displacement(fit.bursts, fit.statistics.instrument)
+
+
+def _odd(fit: Fit) -> Finding | None:
+    """Check for bursts that are no piece of the surface, more of them than were left out."""
+    odd = find_odd(fit.statistics, fit.bursts)
+    if not odd:
+        return None
+    first, *_ = odd
+    others = "" if len(odd) == 1 else f", and the like of {fit.statistics.listed(list(odd)[1:])}"
+    return Finding(
+        "outliers",
+        f"{len(odd) / len(fit.statistics):.1%} of the bursts are outliers: {fit.statistics.name_of(first)} {odd[first]}"
+        f"{others}. Their rows do not belong together, or are no readings of this "
+        "instrument. Look at them, and fit again without them (or raise max_strays).",
+        tuple(odd),
+    )
 
 
 def _foreign(fit: Fit) -> Finding | None:
@@ -353,6 +409,31 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
         f"though they lie on the surface of the others, and {unwhite:.1%} are not white. Try another random_state, or "
         "more bursts there; the rest of the embedding may be right.",
         tuple(int(i) for i in rest),
+    )
+
+
+def _misplaced(fit: Fit) -> Finding | None:
+    """Check for bursts that the decoder sees elsewhere: what it misses is a step along their own tangents.
+
+    Bursts that lie on each other in a fold are white, and the decoder leads back to neither.
+    """
+    if fit.back is None:
+        return None
+    basis, scale = fit.statistics.frames()
+    errors = fit.back.errors
+    steps = fit.burst_std * np.einsum("nkd,nd->nk", basis, fit.back.left * fit.back.size) / scale  # (N, k)
+    apart = np.square(steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
+    wrong = np.flatnonzero((apart > MISPLACED) & (errors > MISPLACED_MISS))
+    if len(wrong) < max(FEWEST, MANY_MISPLACED * len(errors)):
+        return None
+    wrong = wrong[np.argsort(-apart[wrong], kind="stable")]
+    return Finding(
+        "folded",
+        f"a part of the embedding is folded or squeezed: the decoder leads {len(wrong) / len(errors):.1%} of the "
+        f"bursts elsewhere, such as {fit.statistics.listed(wrong[:5])}; by their own tangents, by "
+        f"{np.sqrt(MISPLACED):.0%} of the embedding's size or more. Try another random_state, or more bursts there; "
+        "the rest of the embedding may be right.",
+        tuple(int(i) for i in wrong),
     )
 
 

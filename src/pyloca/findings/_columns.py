@@ -132,13 +132,15 @@ def foreign_sensors(statistics: BurstStatistics) -> Finding | None:
     )
 
 
-def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
+def foreign_columns(data: Bursts | BurstStatistics, *, scaled: bool = True) -> Finding | None:
     """Check for clocks, labels and silent columns that were kept, once something is wrong with a fit.
 
     Parameters
     ----------
     data : Bursts or BurstStatistics
         As the networks see them: columns that were left out are zero.
+    scaled : bool, default=True
+        Whether ``feature_scale="auto"`` was used already.
 
     Returns
     -------
@@ -161,8 +163,8 @@ def foreign_columns(data: Bursts | BurstStatistics) -> Finding | None:
     return Finding(
         "columns",
         f"some columns do not measure the state: {look.listed(features, data)}. Leave them out: "
-        f"exclude={_exclude(features, data)}, --exclude in the shell; feature_scale='auto' leaves out only what is "
-        "certain.",
+        f"exclude={_exclude(features, data)}, --exclude in the shell."
+        + ("" if scaled else " feature_scale='auto' leaves out what is certain."),
     )
 
 

@@ -33,6 +33,7 @@ def judge(
     bursts: Bursts | None = None,
     restarts: tuple[str, ...] = (),
     finished: bool = True,
+    scaled: bool = False,
 ) -> Diagnostics:
     """Judge an encoder and decoder by bursts.
 
@@ -54,6 +55,8 @@ def judge(
         What was wrong with each start that the solver abandoned.
     finished : bool, default=True
         Whether the decoder was trained to the end; if not, what it misses is not looked at for causes.
+    scaled : bool, default=False
+        Whether features were divided by their spread where units differ (``feature_scale="auto"``).
 
     Returns
     -------
@@ -76,14 +79,16 @@ def judge(
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
     errors = None if back is None else back.errors
-    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None)
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None, scaled)
+    # few bursts may be fitted to the last point, and only those that were held out show that they are samples
+    sampled = white.sampled or seen.sampled
     findings, shape = find_causes(fit), ""
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
         findings = () if finding is None else (finding,)
         shape = shape or empty_components(white.embedding, fit.k)
     if not findings:
-        finding = imprecise(white, statistics)
+        finding = imprecise(white, statistics, sampled=sampled)
         findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
@@ -91,7 +96,9 @@ def judge(
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
         # of a fit that is wrong, sampling is not what matters
-        precision=precision(white, statistics.weights) if {f.name for f in findings} <= {"imprecise"} else None,
+        precision=precision(white, statistics.weights, sampled=sampled)
+        if {f.name for f in findings} <= {"imprecise"}
+        else None,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,

@@ -331,7 +331,8 @@ class Neighborhood:
             return None
         unlikely = self.unlikely[self.rows]
         white = np.mean(unlikely[heads[jump]] | unlikely[tails[jump]]) < SENSELESS
-        if white and len(self.rows) < SPARSE:
+        # Where noise was removed, sizes have errors of their own.
+        if white and (len(self.rows) < SPARSE or self.statistics.noise is not None):
             return None
         where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
         return Finding(

@@ -1,4 +1,4 @@
-"""A check for recordings that were cut into pieces: bursts whose points follow each other."""
+"""Checks of the order of points: recordings that were cut into pieces, and rows that are in wrong bursts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from pyloca.bursts import Bursts
 from pyloca.findings._diagnostics import Finding
-from pyloca.geometry import sample_rows
-from pyloca.thresholds import FEW, IN_ORDER, RECHECKED
+from pyloca.geometry import BurstStatistics, sample_rows
+from pyloca.thresholds import FEW, IN_ORDER, MANY_SPIKES, RECHECKED, TWO_RUNS
 
-__all__ = ["path", "von_neumann"]
+__all__ = ["path", "two_runs", "von_neumann", "wrong_rows"]
 
 
 def von_neumann(bursts: Bursts) -> float:
@@ -46,6 +46,72 @@ def von_neumann(bursts: Bursts) -> float:
     return float(np.median(known)) if len(known) >= min(FEW, len(sample)) else float("nan")
 
 
+def two_runs(bursts: Bursts) -> tuple[float, float]:
+    """Compute how far the rows of a burst fall into two runs, one after the other.
+
+    Parameters
+    ----------
+    bursts : Bursts
+
+    Returns
+    -------
+    share : float
+        Part of a burst's variance that lies between the runs, features of unit variance inside the burst, median of (a
+        sample of) the bursts; about ½ for a random walk, nan if bursts are too short.
+    last : float
+        The last row of the first run, counted from 1, median.
+
+    Examples
+    --------
+    >>> points = np.random.RandomState(0).standard_normal((50, 40, 2))
+    >>> points[:, 15:] += 20
+    >>> share, last = two_runs(Bursts(points))
+    >>> share > 0.9, last
+    (True, 15.0)
+    """
+    sample = bursts[sample_rows(len(bursts), RECHECKED)]
+    shares, ends = [], []
+    for _, block in sample.blocks():
+        m = block.shape[1]
+        if m < 6:
+            continue
+        spread = block.std(axis=1, keepdims=True)  # (b, 1, D)
+        white = (block - block.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
+        rows = np.arange(2, m - 1)
+        between = np.square(np.cumsum(white, axis=1)[:, 1 : m - 2]).sum(axis=2) * m / (rows * (m - rows))  # (b, m − 3)
+        shares.append(between.max(axis=1) / np.maximum(np.square(white).sum(axis=(1, 2)), np.finfo(float).tiny))
+        ends.append(rows[between.argmax(axis=1)])
+    if not shares:
+        return float("nan"), float("nan")
+    return float(np.median(np.concatenate(shares))), float(np.median(np.concatenate(ends)))
+
+
+def wrong_rows(statistics: BurstStatistics, first: Finding | None = None) -> Finding | None:
+    """Check whether so many points lie far from their bursts that rows must be in wrong bursts.
+
+    Parameters
+    ----------
+    statistics : BurstStatistics
+    first : Finding, optional
+        What was found, if something was.
+
+    Returns
+    -------
+    Finding or None
+    """
+    aside = float(statistics.set_aside.sum())
+    share = aside / max(aside + float(np.where(np.isfinite(statistics.counts), statistics.counts, 0).sum()), 1.0)
+    if share < MANY_SPIKES or (first is not None and first.name not in CAUSED):
+        return None
+    return Finding(
+        "rows",
+        f"rows are in wrong bursts, it seems: {share:.0%} of the points lie far from the rest of their burst and were "
+        "set aside. Check where one burst ends and the next begins, and the column of burst ids; a sensor with so many "
+        f"spikes is the other possibility{'.' if first is None else f' ({first.name}: {first.message})'}",
+        () if first is None else first.bursts,
+    )
+
+
 def path(bursts: Bursts | None, first: Finding) -> Finding | None:
     """Check whether the cause of what was found is that bursts are pieces of a path, and not clouds around a place.
 
@@ -65,6 +131,15 @@ def path(bursts: Bursts | None, first: Finding) -> Finding | None:
     ratio = von_neumann(bursts)
     if not IN_ORDER.passed(ratio):
         return None
+    share, last = two_runs(bursts)
+    if share >= TWO_RUNS:
+        return Finding(
+            "rows",
+            f"rows are in wrong bursts: a burst consists of two runs of rows that lie apart, up to its row {last:.0f} "
+            f"and after it (median; {share:.0%} of its variance is between them). Check where one burst ends and the "
+            f"next begins, such as a burst column that is off by some rows ({first.name}: {first.message})",
+            first.bursts,
+        )
     return Finding(
         "path",
         f"bursts are pieces of a path: a point differs from the one before it by {ratio / 2:.0%} of the variance by "

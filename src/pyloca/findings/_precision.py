@@ -15,7 +15,7 @@ __all__ = ["imprecise", "precision"]
 Array = NDArray[np.float64]
 
 
-def precision(white: Whitening, weights: Array) -> float:
+def precision(white: Whitening, weights: Array, *, sampled: bool | None = None) -> float:
     """Estimate the standard error of a typical distance as a part of it, from how bursts differ after the encoder.
 
     A burst sees the strain r = (G − 1) / 2 of the coordinates, and their mean strain is as uncertain as a mean of N of
@@ -32,6 +32,8 @@ def precision(white: Whitening, weights: Array) -> float:
         With the factors by which the encoder stretches tangents, √ of the eigenvalues of G.
     weights : (N,) array
         Of the bursts.
+    sampled : bool, optional
+        Whether bursts are samples, and not a fixed array; None: by all of them.
 
     Returns
     -------
@@ -49,26 +51,28 @@ def precision(white: Whitening, weights: Array) -> float:
     k, strains = white.stretches.shape[1], (np.square(white.stretches) - 1) / 2
     squares = (2 * np.square(strains).sum(axis=1) + np.square(strains.sum(axis=1))) / (k * (k + 2))
     squares = np.minimum(squares, OUTSTANDING * np.median(squares))  # one bad burst is told elsewhere
-    least = white.floors / (k * (k + 1)) if white.sampled else np.zeros(len(squares))
+    least = white.floors / (k * (k + 1)) if (white.sampled if sampled is None else sampled) else np.zeros(len(squares))
     seen, known = (float(np.sum(np.square(weights) * each)) for each in (squares, least))
     times = WAVES * k * (HEAVY_TIMES if white.tails > HEAVY else 1.0)
     return float(np.sqrt(times * max(seen, known))) / float(np.sum(weights))
 
 
-def imprecise(white: Whitening, statistics: BurstStatistics) -> Finding | None:
+def imprecise(white: Whitening, statistics: BurstStatistics, *, sampled: bool | None = None) -> Finding | None:
     """Check whether there are too few bursts and points for coordinates that are worth the name.
 
     Parameters
     ----------
     white : Whitening
     statistics : BurstStatistics
+    sampled : bool, optional
+        As in `precision`.
 
     Returns
     -------
     Finding or None
     """
-    error = precision(white, statistics.weights)
-    if not (white.sampled and IMPRECISE.passed(error)):
+    error = precision(white, statistics.weights, sampled=sampled)
+    if not ((white.sampled if sampled is None else sampled) and IMPRECISE.passed(error)):
         return None
     n, points = len(statistics), float(np.median(statistics.counts))
     many = f"{(error / 0.03) ** 2:.0f}" if error < 0.3 else "a hundred"

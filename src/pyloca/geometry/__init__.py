@@ -6,6 +6,7 @@ from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._noise_estimate import given_noise
+from pyloca.geometry._odd import find_odd
 from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import nearest_rows, sample_rows
@@ -45,6 +46,7 @@ __all__ = [
     "chosen_statistics",
     "connected_graph",
     "feature_scale",
+    "find_odd",
     "find_reduction",
     "find_spikes",
     "find_strays",

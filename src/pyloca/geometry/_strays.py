@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.geometry._apart import find_apart
+from pyloca.geometry._odd import find_odd
 from pyloca.geometry._refusals import allowed_strays, may_be_left_out
 from pyloca.geometry._statistics import BurstStatistics
 from pyloca.thresholds import FEW
@@ -20,14 +22,16 @@ def find_strays(
     statistics: BurstStatistics,
     max_strays: float,
     *,
+    bursts: Bursts | None = None,
     also: Sequence[tuple[NDArray[np.bool_], str]] = (),
 ) -> dict[int, str]:
     """Find the bursts that must be left out of a fit, each with the reason.
 
-    Left out are bursts that have no k tangents (too few points, no spread, flat), bursts with a clipped sensor, and
-    bursts that lie apart from the others. If more bursts are clipped than may be left out, they are kept, since most of
-    what they tell is right (`BurstStatistics.marks` still names them); so are larger pieces that lie apart, which the
-    alignment refuses.
+    Left out are bursts that have no k tangents (too few points, no spread, flat), those that are no piece of the
+    surface (`find_odd`), bursts with a clipped sensor, and bursts that lie apart from the others. If more are no piece
+    of the surface than may be left out, they are kept for the checks of the fit to name; so are clipped ones, since
+    most of what they tell is right (`BurstStatistics.marks` still names them), and larger pieces that lie apart, which
+    the alignment refuses.
 
     Parameters
     ----------
@@ -35,6 +39,8 @@ def find_strays(
         As ``from_bursts(..., max_strays=max_strays)`` returns them.
     max_strays : float
         Part of the bursts that may be left out, and one burst more, so that small sets may have a stray. 0: none.
+    bursts : Bursts, optional
+        The same, raw, which show more of what is odd.
     also : sequence of ((N,) array of bool, str)
         Further bursts to leave out, and why.
 
@@ -70,6 +76,10 @@ def find_strays(
             f"{len(found)} of {len(statistics)} bursts cannot be used: {statistics.name_of(first)} {found[first]} (and "
             f"{len(found) - 1} more). {may_be_left_out(allowed, max_strays)} Look at these bursts, and remove them."
         )
+    usable = np.delete(np.arange(len(statistics)), sorted(found))
+    odd = find_odd(statistics[usable], None if bursts is None else bursts[usable])
+    if len(found) + len(odd) <= allowed:
+        found |= {int(usable[row]): reason for row, reason in odd.items()}
     clipped = {int(row): str(statistics.marks[row]) for row in np.flatnonzero(statistics.marks != "")}
     if len(clipped | found) <= allowed:
         found = clipped | found

@@ -107,7 +107,14 @@ def find(
     checked = (
         model.diagnostics_
         if same
-        else judge(seen.encoder, statistics, model.burst_std_, decoder=seen.decoder, bursts=seen.bursts)
+        else judge(
+            seen.encoder,
+            statistics,
+            model.burst_std_,
+            decoder=seen.decoder,
+            bursts=seen.bursts,
+            scaled=isinstance(model.feature_scale, str),
+        )
     )
     return Found(
         model=model,
