@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pyloca import LOCA, ModelFileError, TrustWarning
-from pyloca._sealed import file_kind, read_bytes, unseal
-from pyloca.solvers import checkpoint_files
+from pyloca._sealed import MODEL_VERSIONS, file_kind, read_bytes, unseal
+from pyloca.solvers import _checkpoint, checkpoint_files
 
 MODEL, CHECKPOINT = "m.safetensors", "m.safetensors.checkpoint"
 STD = 0.01
@@ -56,7 +56,13 @@ def folder() -> Iterator[Path]:
 
 
 def fork(here: Path, solver: str, *options: str) -> int:
-    """Start ``pyloca fit`` in a folder; what it says goes to the file "words" there."""
+    """Start ``pyloca fit`` in a folder."""
+    fit = ("fit", "b.npy", "-o", MODEL, "--burst-std", str(STD), "--checkpoint-every", "0")
+    return fork_command(here, *fit, *SOLVERS[solver], *options)
+
+
+def fork_command(here: Path, *arguments: str) -> int:
+    """Start ``pyloca`` in a folder; what it says goes to the file "words" there."""
     child = os.fork()
     if child:
         return child
@@ -67,8 +73,7 @@ def fork(here: Path, solver: str, *options: str) -> int:
         for stream in (1, 2):
             os.dup2(words, stream)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        fit = ["fit", "b.npy", "-o", MODEL, "--burst-std", str(STD), "--checkpoint-every", "0"]
-        sys.argv = ["pyloca", *fit, *SOLVERS[solver], *options]
+        sys.argv = ["pyloca", *arguments]
         from pyloca.__main__ import main
 
         try:
@@ -140,7 +145,7 @@ def half_written(here: Path) -> list[str]:
         try:
             if kind is None or file_kind(path) != kind:
                 raise ModelFileError(path.name)
-            unseal(read_bytes(path), kind, (3, 5), path.name)
+            unseal(read_bytes(path), kind, (MODEL_VERSIONS[0], _checkpoint.VERSION), path.name)
         except ModelFileError:
             bad.append(path.name)
     return bad
