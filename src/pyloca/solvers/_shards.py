@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pyloca._memory import keep_memory
 from pyloca._threads import one_thread
 from pyloca._workers import current_client, worker_errors
 from pyloca.networks import PushforwardKernel, make_kernel
@@ -96,6 +97,7 @@ class _Shard:
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         with one_thread(helping=True):
             if self.kernel is None:
+                keep_memory()
                 self.kernel = make_kernel(self.network)
             self.kernel.theta.copy_(torch.from_numpy(theta))
             ((total, gradient),) = shard_sums(self.kernel, self.stack, self.loss)
