@@ -5,7 +5,7 @@ measurements have no noise, so a fit goes on improving until each stage has had 
 every stage 25; their figure is how processor seconds grew from a tenth of the bursts, divided by ten. A row is ok if
 its figure is within the bar, and if no process had more than 2 GB resident: all are killed if one does.
 
-Of 10⁶ bursts, 500 iterations on all of them take half an hour of two idle cores, so that fit is given --max-iter 2150:
+Of 10⁶ bursts, 500 iterations on all of them take some 20 processor minutes, so that fit is given --max-iter 2150:
 all stages on some of the bursts as they are, and 100 iterations on all.
 """
 
