@@ -37,7 +37,10 @@ def _table(rows: dict[str, Any]) -> list[str]:
                     f"2 workers {run.get('speed_up', 0):.1f} × as fast as 1 by processor time, "
                     f"{run.get('by_the_clock', 0):.1f} × by the clock at a load of {run.get('load', 0):.0f}",
                 ),
-                ("fits", f"{run.get('killed')} workers killed in {run.get('fits')} fits"),
+                (
+                    "fits",
+                    f"{run.get('killed')} workers killed in {run.get('fits')} {'passes' if 'pass' in name else 'fits'}",
+                ),
                 ("lost", f"lost in {run.get('lost')} of {run.get('runs')} runs"),
                 ("runs", "" if "lost" in run else f"{run.get('runs')} runs"),
                 ("code", f"ended by the limit of 2 GB, exit code {run.get('code')}"),
