@@ -16,8 +16,10 @@ def part(facts: dict[str, Any]) -> str:
 
 
 def _table(rows: dict[str, Any]) -> list[str]:
+    measured = sorted({row["commit"] for row in rows.values()})
     lines = [
-        "`python -m benchmarks scale`, on a machine of two cores that others used at the same time. Processor seconds",
+        f"`python -m benchmarks scale` (commits {', '.join(measured)}),",
+        "on a machine of two cores that others used at the same time. Processor seconds",
         "are of all processes together, and memory is that of the largest. By processor time, a run lasts as long as",
         "the busiest worker and the process that asks it compute.",
         "",
