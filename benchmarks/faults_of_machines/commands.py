@@ -18,8 +18,10 @@ import numpy as np
 
 from pyloca import LOCA, ModelFileError, TrustWarning
 from pyloca._sealed import MODEL_VERSIONS, file_kind, read_bytes, unseal
+from pyloca.cli import _main
 from pyloca.solvers import _checkpoint, checkpoint_files
 
+EARLY = "words.early"
 MODEL, CHECKPOINT = "m.safetensors", "m.safetensors.checkpoint"
 STD = 0.01
 STAGES = ("fit encoder", "whiten", "fit decoder", "decode", "adam")  # what lines of a training begin with
@@ -62,22 +64,27 @@ def fork(here: Path, solver: str, *options: str) -> int:
 
 
 def fork_command(here: Path, *arguments: str) -> int:
-    """Start ``pyloca`` in a folder; what it says goes to the file "words" there."""
+    """Start ``pyloca`` in a folder; what it says goes to the file "words", which is there once signals are heeded."""
     child = os.fork()
     if child:
         return child
     code = 70
     try:
         os.chdir(here)
-        words = os.open("words", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        words = os.open(EARLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         for stream in (1, 2):
             os.dup2(words, stream)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["pyloca", *arguments]
-        from pyloca.__main__ import main
+        heed = _main.heed
 
+        def ready() -> None:
+            heed()
+            os.rename(EARLY, "words")
+
+        _main.heed = ready
         try:
-            main()
+            _main.main()
         except SystemExit as done:
             code = int(done.code or 0)
         sys.stdout.flush()

@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.faults_of_machines.commands import (
     CHECKPOINT,
+    EARLY,
     folder,
     fork,
     fork_command,
@@ -81,7 +82,7 @@ def killed_statistics(seed: int) -> dict[str, Any]:
                 failures.append(f"{at}: other bits, exit code {code}")
             if again:
                 failures.append(f"{at}: {again} finished parts were computed again")
-            if others := {path.name for path in here.iterdir()} - {"b.zarr", "s.zarr", "words"}:
+            if others := {path.name for path in here.iterdir()} - {"b.zarr", "s.zarr", "words", EARLY}:
                 failures.append(f"{at}: {', '.join(sorted(others))} left behind")
     counts = {"trials": trials, "killed": int(dead), "with finished parts": int(left)}
     return {"value": float(len(failures)), **counts, "ok": not failures, "failures": failures}
