@@ -16,9 +16,12 @@ def part(facts: dict[str, Any]) -> str:
 
 
 def _table(rows: dict[str, Any]) -> list[str]:
+    measured = sorted({row["commit"] for row in rows.values()})
     lines = [
-        "`python -m benchmarks scale`, on a machine of two cores that others used at the same time. Processor seconds",
-        "are of all processes together, memory is that of the largest, and speed-ups are of wall-clock time.",
+        f"`python -m benchmarks scale` (commits {', '.join(measured)}),",
+        "on a machine of two cores that others used at the same time. Processor seconds",
+        "are of all processes together, and memory is that of the largest. By processor time, a run lasts as long as",
+        "the busiest worker and the process that asks it compute.",
         "",
         "| what | figure | bar | | holds |",
         "|---|---|---|---|---|",
@@ -31,8 +34,15 @@ def _table(rows: dict[str, Any]) -> list[str]:
                 ("gb", f"{run.get('gb', 0):.2f} GB"),
                 ("seconds", f"{run.get('seconds', 0):.0f} s"),
                 ("stress", f"stress {run.get('stress', 0):.1e} px²"),
-                ("speed_up", f"2 workers {run.get('speed_up', 0):.1f} × as fast as 1"),
-                ("fits", f"{run.get('killed')} workers killed in {run.get('fits')} fits"),
+                (
+                    "speed_up",
+                    f"2 workers {run.get('speed_up', 0):.1f} × as fast as 1 by processor time, "
+                    f"{run.get('by_the_clock', 0):.1f} × by the clock at a load of {run.get('load', 0):.0f}",
+                ),
+                (
+                    "fits",
+                    f"{run.get('killed')} workers killed in {run.get('fits')} {'passes' if 'pass' in name else 'fits'}",
+                ),
                 ("lost", f"lost in {run.get('lost')} of {run.get('runs')} runs"),
                 ("runs", "" if "lost" in run else f"{run.get('runs')} runs"),
                 ("code", f"ended by the limit of 2 GB, exit code {run.get('code')}"),

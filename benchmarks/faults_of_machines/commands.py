@@ -17,9 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pyloca import LOCA, ModelFileError, TrustWarning
-from pyloca._sealed import file_kind, read_bytes, unseal
-from pyloca.solvers import checkpoint_files
+from pyloca._sealed import MODEL_VERSIONS, file_kind, read_bytes, unseal
+from pyloca.cli import _main
+from pyloca.solvers import _checkpoint, checkpoint_files
 
+EARLY = "words.early"
 MODEL, CHECKPOINT = "m.safetensors", "m.safetensors.checkpoint"
 STD = 0.01
 STAGES = ("fit encoder", "whiten", "fit decoder", "decode", "adam")  # what lines of a training begin with
@@ -56,23 +58,33 @@ def folder() -> Iterator[Path]:
 
 
 def fork(here: Path, solver: str, *options: str) -> int:
-    """Start ``pyloca fit`` in a folder; what it says goes to the file "words" there."""
+    """Start ``pyloca fit`` in a folder."""
+    fit = ("fit", "b.npy", "-o", MODEL, "--burst-std", str(STD), "--checkpoint-every", "0")
+    return fork_command(here, *fit, *SOLVERS[solver], *options)
+
+
+def fork_command(here: Path, *arguments: str) -> int:
+    """Start ``pyloca`` in a folder; what it says goes to the file "words", which is there once signals are heeded."""
     child = os.fork()
     if child:
         return child
     code = 70
     try:
         os.chdir(here)
-        words = os.open("words", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        words = os.open(EARLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         for stream in (1, 2):
             os.dup2(words, stream)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        fit = ["fit", "b.npy", "-o", MODEL, "--burst-std", str(STD), "--checkpoint-every", "0"]
-        sys.argv = ["pyloca", *fit, *SOLVERS[solver], *options]
-        from pyloca.__main__ import main
+        sys.argv = ["pyloca", *arguments]
+        heed = _main.heed
 
+        def ready() -> None:
+            heed()
+            os.rename(EARLY, "words")
+
+        _main.heed = ready
         try:
-            main()
+            _main.main()
         except SystemExit as done:
             code = int(done.code or 0)
         sys.stdout.flush()
@@ -140,7 +152,7 @@ def half_written(here: Path) -> list[str]:
         try:
             if kind is None or file_kind(path) != kind:
                 raise ModelFileError(path.name)
-            unseal(read_bytes(path), kind, (3, 5), path.name)
+            unseal(read_bytes(path), kind, (MODEL_VERSIONS[0], _checkpoint.VERSION), path.name)
         except ModelFileError:
             bad.append(path.name)
     return bad

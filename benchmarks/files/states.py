@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.files.forge import VALUES, forge
 from benchmarks.files.reading import SECONDS, in_child
+from pyloca.solvers._checkpoint import FORMAT, VERSION
 
 __all__ = ["ROWS"]
 
@@ -97,7 +98,7 @@ def forged_checkpoints(folder: Path, seed: int) -> tuple[int, list[str]]:
         for name in OPTIONS:
             content = _checkpoint(folder, name)
             for _ in range(FORGED // len(OPTIONS)):
-                yield (name, *forge(content, "pyloca-checkpoint", (5,), random))
+                yield (name, *forge(content, FORMAT, (VERSION,), random))
 
     return FORGED // len(OPTIONS) * len(OPTIONS), in_child(lambda: _resumed(folder, files(), same=False))
 

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,39 +28,57 @@ from pyloca.solvers._descent import Evaluation
 
 __all__ = ["ROWS"]
 
-N, REPEATS = 100_000, 5
+N, RAW, REPEATS = 100_000, 300_000, 3  # RAW: bursts of a pass in eight parts
 
 
 def statistics_cost(seed: int) -> dict[str, Any]:
     """Processor seconds per burst of the pass over raw bursts on Zarr, and how much faster two workers are than one."""
-    from distributed import Client
-
     with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
-        path = save_bursts(datasets.wifi(N, random_state=seed).bursts, Path(folder, "b.zarr"))
+        path = save_bursts(datasets.wifi(RAW, random_state=seed).bursts, Path(folder, "b.zarr"))
         stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         start = time.process_time()
         BurstStatistics.from_bursts(open_bursts(path), 2)
         seconds = time.process_time() - start
-        walls = {}
-        for workers in (1, 2):
-            with _local(workers) as cluster, Client(cluster):
-                BurstStatistics.from_bursts(open_bursts(path)[:5000], 2)  # workers import
-                start = time.perf_counter()
-                BurstStatistics.from_bursts(open_bursts(path), 2)
-                walls[workers] = time.perf_counter() - start
+
+        def once(client: Any) -> None:
+            BurstStatistics.from_bursts(open_bursts(path), 2)
+
+        faster = speed_up(lambda client: once)
     return {
-        "value": 1e6 * seconds / N,
+        "value": 1e6 * seconds / RAW,
         "ok": True,
-        "stored_bytes": stored / N,
+        "stored_bytes": stored / RAW,
         "kept_bytes": 8.0 * (3 * 17 + 5),
-        "speed_up": walls[1] / walls[2],
+        **faster,
     }
+
+
+def speed_up(prepared: Callable[[Any], Callable[[Any], None]]) -> dict[str, float]:
+    """Tell how many times as fast two workers are as one, by the clock and by processor seconds.
+
+    Clocks mean little on a machine that others use. By processor seconds, a run lasts as long as this process, with its
+    scheduler, and the busiest worker compute: what the clock would show if both workers had a core of their own, and
+    nothing waited. Each is the best of some runs.
+    """
+    from distributed import Client
+
+    clock, spent = dict.fromkeys((1, 2), np.inf), dict.fromkeys((1, 2), np.inf)
+    for workers in clock:
+        with _local(workers) as cluster, Client(cluster) as client:
+            run = prepared(client)
+            run(client)  # workers import, data arrive
+            for _ in range(REPEATS):
+                before, here, start = client.run(time.process_time), time.process_time(), time.perf_counter()
+                run(client)
+                clock[workers] = min(clock[workers], time.perf_counter() - start)
+                here = time.process_time() - here
+                there = max(used - before[worker] for worker, used in client.run(time.process_time).items())
+                spent[workers] = min(spent[workers], here + there)
+    return {"speed_up": spent[1] / spent[2], "by_the_clock": clock[1] / clock[2], "load": os.getloadavg()[0]}
 
 
 def evaluation_cost(seed: int) -> dict[str, Any]:
     """Processor seconds per burst of one evaluation, what goes over the wire, and the speed-up of two workers."""
-    from distributed import Client
-
     generator = torch.Generator().manual_seed(seed)
     network = MLP(17, (50, 50), 2, skip=True).double()
     kernel = make_kernel(network)
@@ -71,22 +91,24 @@ def evaluation_cost(seed: int) -> dict[str, Any]:
         for _ in range(REPEATS):
             evaluation(theta)
         seconds = (time.process_time() - start) / REPEATS
-    walls, same = {}, True
-    for workers in (1, 2):
-        with _local(workers) as cluster, Client(cluster) as client:
-            evaluation.shards = _shards.Shards(client, network, stack, loss, _fast._narrowed)
-            there = evaluation(theta)  # shards arrive
-            same &= here[0] == there[0] and torch.equal(here[1], there[1])
-            start = time.perf_counter()
-            for _ in range(REPEATS):
-                evaluation(theta)
-            walls[workers] = (time.perf_counter() - start) / REPEATS
+    same = []
+
+    def prepared(client: Any) -> Callable[[Any], None]:
+        evaluation.shards = _shards.Shards(client, network, stack, loss, _fast._narrowed)
+
+        def once(client: Any) -> None:
+            there = evaluation(theta)
+            same.append(here[0] == there[0] and torch.equal(here[1], there[1]))
+
+        return once
+
+    faster = speed_up(prepared)
     return {
         "value": 1e6 * seconds / N,
-        "ok": bool(same),
+        "ok": all(same),
         "parameters": len(theta),
         "flops": flops(17, (50, 50), 2, 2),
-        "speed_up": walls[1] / walls[2],
+        **faster,
     }
 
 

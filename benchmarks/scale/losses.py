@@ -29,7 +29,7 @@ from pyloca.bursts import save_bursts
 
 __all__ = ["ROWS"]
 
-N, FEW, LOST, STARVED = 40_000, 6000, 20, 10
+N, FEW, RUNS = 40_000, 6000, 10  # runs of a row
 SMALL = ("--max-iter", "800", "--hidden-layers", "10", "-q")
 EVALUATIONS = 140  # that workers are asked for by such a fit, at least
 LOOPBACK = {"127.0.0.1", "::1"}
@@ -116,9 +116,8 @@ def _data() -> Any:
 def lost(command: str, seed: int) -> dict[str, Any]:
     """Kill the scheduler at a random moment of the pass, or of the training."""
     moments, wrong, killed, messages = random.Random(seed), 0, 0, set()
-    runs = LOST // 2
     with _data() as path:
-        for _ in range(runs):
+        for _ in range(RUNS):
             with running(path) as (scheduler, address):
                 (path / "asked").unlink(missing_ok=True)
                 after = moments.randint(1, EVALUATIONS) if command == "fit" else moments.uniform(0.0, 1.0)
@@ -136,8 +135,8 @@ def lost(command: str, seed: int) -> dict[str, Any]:
             wrong += int(ran["code"] != 0 and not ran["as_it_should"])
             messages |= {ran["own"]}
             shutil.rmtree(path / "s.zarr", ignore_errors=True)
-    ok = wrong == 0 and killed >= runs - 2
-    return {"value": float(wrong), "ok": ok, "runs": runs, "lost": killed, "messages": sorted(messages)}
+    ok = wrong == 0 and killed >= RUNS - 2
+    return {"value": float(wrong), "ok": ok, "runs": RUNS, "lost": killed, "messages": sorted(messages)}
 
 
 def _asked(path: Path) -> int:
@@ -150,12 +149,58 @@ def starved(seed: int) -> dict[str, Any]:
     """Give the worker less memory than it needs to begin with: its nanny kills it again and again."""
     wrong, messages = 0, set()
     with _data() as path:
-        for _ in range(STARVED):
+        for _ in range(RUNS):
             with running(path, memory="300MB") as (_, address):
                 ran = _statistics(path, "--scheduler", address)
             wrong += int(not ran["as_it_should"])
             messages |= {ran["own"]}
-    return {"value": float(wrong), "ok": wrong == 0, "runs": STARVED, "messages": sorted(messages)}
+    return {"value": float(wrong), "ok": wrong == 0, "runs": RUNS, "messages": sorted(messages)}
+
+
+def crowded(seed: int) -> dict[str, Any]:
+    """Take all memory of the only worker at a random moment of the training, by a task of another client.
+
+    Its nanny kills the worker, and Dask starts another, where that task does the same. The fit may end with our error,
+    or get through; then its coordinates have the same bits as ever.
+    """
+    moments, wrong, survived, killed, messages = random.Random(seed), 0, 0, 0, set()
+    with _data() as path:
+        embedding = ("--embedding", str(path / "z.npy"))
+        expected = _coordinates(path, *SMALL)
+        for _ in range(RUNS):
+            (path / "asked").unlink(missing_ok=True)
+            (path / "z.npy").unlink(missing_ok=True)
+            ends: list[str] = []
+            with running(path) as (_, address):
+                during = partial(_crowd, path, address, moments.randint(1, EVALUATIONS), ends)
+                ran = _fit(path, *embedding, "--scheduler", address, during=during)
+                until(partial(len, ends))
+            through = ran["code"] in (0, 4) and np.array_equal(np.load(path / "z.npy", allow_pickle=False), expected)
+            survived += int(through)
+            wrong += int(not through and not ran["as_it_should"])
+            killed += int("KilledWorker" in ends)
+            messages |= set() if through else {ran["own"]}
+    facts = {"runs": RUNS, "killed": killed, "survived": survived, "messages": sorted(messages)}
+    return {"value": float(wrong), "ok": wrong == 0 and killed == RUNS, **facts}
+
+
+def _crowd(path: Path, address: str, after: int, ends: list[str], process: psutil.Process) -> None:
+    """Run a task that takes all memory once so many evaluations were asked for; tell how the task ended."""
+    from distributed import Client
+
+    until(lambda: not process.is_running() or _asked(path) >= after, 600.0)
+    try:
+        with Client(address) as client:
+            ends.append(type(client.submit(_take_all, pure=False).exception(timeout=300)).__name__)
+    except Exception as error:  # the fit has ended, and the scheduler with it
+        ends.append(type(error).__name__)
+
+
+def _take_all() -> None:
+    taken = []
+    while True:
+        taken.append(bytearray(os.urandom(1 << 20)) * 50)
+        time.sleep(0.02)
 
 
 def encrypted(seed: int) -> dict[str, Any]:
@@ -216,7 +261,8 @@ ROWS = (
         Row(f"scheduler killed, {name}", 0.0, "runs that ended otherwise", partial(lost, name), seeds=(0,))
         for name in ("statistics", "fit")
     ),
-    Row("worker out of memory", 0.0, "runs that ended otherwise", starved, seeds=(0,)),
+    Row("worker out of memory, statistics", 0.0, "runs that ended otherwise", starved, seeds=(0,)),
+    Row("worker out of memory, fit", 0.0, "runs that ended otherwise", crowded, seeds=(0,)),
     Row("TLS", 0.0, "runs that ended otherwise", encrypted, seeds=(0,)),
     Row("sockets, 2 workers", 0.0, "addresses beyond loopback", lambda seed: sockets(2, seed), seeds=(0,)),
     Row("sockets, no workers", 0.0, "sockets", lambda seed: sockets(0, seed), seeds=(0,)),

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import random
 import signal
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +25,15 @@ from numpy.typing import NDArray
 
 from benchmarks.rows import Row
 from pyloca import LOCA, datasets
+from pyloca.bursts import Bursts, open_bursts, save_bursts
 from pyloca.errors import TrustWarning
+from pyloca.geometry import BurstStatistics
 from pyloca.solvers import _descent, _fast, _shards
 
 __all__ = ["ROWS"]
 
 N, M, SHARD, KILLS, IN_A_FIT = 2400, 10, 512, 20, 5
+KILLS_IN_PASS, PARTS = 10, 24
 
 
 def fit() -> NDArray[np.float64]:
@@ -125,6 +131,60 @@ def killed(seed: int) -> dict[str, Any]:
     return {"value": float(differ), "ok": differ == 0 and hit >= KILLS, **facts}
 
 
+def killed_in_pass(seed: int) -> dict[str, Any]:
+    """Kill one of two workers at random moments of the pass over raw bursts; one in each pass."""
+    from distributed import Client, LocalCluster
+
+    moments, differ, hit, passes = random.Random(seed), 0, 0, 0
+    with _store() as path:
+        expected = BurstStatistics.from_bursts(open_bursts(path).loaded(), 2)
+        settings = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+        while hit < KILLS_IN_PASS and passes < 3 * KILLS_IN_PASS:
+            # new workers for every pass: Dask does not always start another one for one that was killed
+            with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster):
+                passes, after, done = passes + 1, moments.randrange(PARTS), [0]
+                found = BurstStatistics.from_bursts(open_bursts(path), 2, keep=_Killer(cluster, moments, after, done))
+            hit += done[0]
+            differ += int(not np.array_equal(found.tangents, expected.tangents))
+    return {"value": float(differ), "ok": differ == 0 and hit >= KILLS_IN_PASS, "killed": hit, "fits": passes}
+
+
+@dataclass
+class _Killer:
+    """Keeps nothing, but is told of every part that is finished: after so many it kills a worker."""
+
+    cluster: Any
+    moments: random.Random
+    after: int
+    done: list[int]
+    parts: int = 0
+
+    def of(self, name: str) -> _Killer:
+        return self
+
+    def get(self, part: int) -> None:
+        return None
+
+    def put(self, part: int, result: Any) -> None:
+        self.parts += 1
+        if self.parts == 1 + self.after:
+            with suppress(ProcessLookupError, TypeError):
+                os.kill(self.moments.choice(list(self.cluster.workers.values())).pid, signal.SIGKILL)
+                self.done[0] += 1
+
+
+@contextmanager
+def _store() -> Iterator[Path]:
+    """Make bursts in Zarr; passes over them are cut into a few parts."""
+    parts = Bursts._parts
+    Bursts._parts = lambda self, _, *, cut=False: parts(self, N * M * 2 // PARTS, cut=cut)  # type: ignore[method-assign]
+    try:
+        with tempfile.TemporaryDirectory(prefix="pyloca-") as folder:
+            yield save_bursts(datasets.mushroom(N, M, random_state=0).bursts, Path(folder, "b.zarr"))
+    finally:
+        Bursts._parts = parts  # type: ignore[method-assign]
+
+
 ROWS = (
     *(
         Row(f"{n} worker{'s' * (n > 1)}", 0.0, "fits that differ", partial(same, n, True), seeds=(0,))
@@ -132,4 +192,5 @@ ROWS = (
     ),
     Row("4 threads", 0.0, "fits that differ", partial(same, 4, False), seeds=(0,)),
     Row(f"{KILLS} workers killed", 0.0, "fits that differ", killed, seeds=(0,)),
+    Row(f"{KILLS_IN_PASS} workers killed in the pass", 0.0, "passes that differ", killed_in_pass, seeds=(0,)),
 )

@@ -101,6 +101,7 @@ def test_bursts_are_written_to_a_store(folder):
         (("fit", "b.zarr", "-o", "m.safetensors", "--workers", "2", "--scheduler", "tcp://x:1"), "give one of them"),
         (("fit", "b.zarr", "-o", "m.safetensors", "--workers", "0"), "'--workers'"),
         (("fit", "s.zarr", "-o", "m.safetensors", "--exclude", "p"), "need raw bursts"),
+        (("statistics", "b.zarr", "-o", "t.zarr", "--max-strays", "2"), "'--max-strays'"),
     ],
 )
 def test_usage(folder, monkeypatch, arguments, message):

@@ -138,6 +138,14 @@ def test_bad_data_leave_nothing_behind(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["b.zarr"]
 
 
+@pytest.mark.parametrize("option", [{"max_strays": 2.0}, {"measurement_noise": -1.0}, {"intrinsic_dim": 9}])
+def test_bad_options_leave_nothing_behind(tmp_path, option):
+    save_bursts(Bursts(ARRAY), tmp_path / "b.zarr")
+    with pytest.raises(ValueError, match=f"{next(iter(option))} must be"):
+        write_statistics(tmp_path / "b.zarr", tmp_path / "s.zarr", **option)
+    assert [path.name for path in tmp_path.iterdir()] == ["b.zarr"]
+
+
 @pytest.mark.parametrize("name", ["means/c/0/0", "tangents/c/0/0/0", "ids/c/0", "zarr.json", "means/zarr.json"])
 def test_a_damaged_or_missing_chunk_is_an_error(tmp_path, name):
     expected = BurstStatistics.from_bursts(spiky(), measurement_noise=0.002)

@@ -107,6 +107,8 @@ FORGERIES = {
         "rung": lambda header, arrays: header["state"].update(rung=99),
         "stage": lambda header, arrays: header["state"].update(stage="x"),
         "iteration is": lambda header, arrays: header["state"].update(iteration=-1),
+        "score_before is": lambda header, arrays: header["state"].update(score_before=10**30),
+        "int too large": lambda header, arrays: header["history"][0].update(seconds=10**400),
         "restarts": lambda header, arrays: header["state"].update(restarts=[1]),
         "history": lambda header, arrays: header.update(history=[]),
     },

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyloca.cli._column_options import Columns
+from pyloca.cli._text import read_text
 from pyloca.errors import BurstError
 
 if TYPE_CHECKING:
@@ -76,9 +78,9 @@ def read_readings(paths: tuple[str, str], a: LOCA, b: LOCA) -> tuple[Any, Any]:
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(file), 1) if any(row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        table = csv.reader(io.StringIO(read_text(str(path)), newline=""))
+        rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(table, 1) if any(row)]
+    except (OSError, BurstError, csv.Error) as error:
         raise BurstError(f"{path}: cannot be read as CSV ({error}).") from error
     if not rows:
         raise BurstError(f"{path}: is empty; expected anchors.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from pyloca.bursts import (
 )
 from pyloca.cli._column_options import Columns, some
 from pyloca.cli._main import require
+from pyloca.cli._text import read_text
 from pyloca.errors import BurstError
 from pyloca.estimator import LOCA
 
@@ -333,8 +333,7 @@ def _read_rows(
         return _read_parquet(source, label, names, exclude, needed=needed)
     if suffix != ".csv":
         raise BurstError(f"rows are read from .csv, .parquet and .npy files; got the suffix {suffix!r}.")
-    with open(source, encoding="utf-8", newline="") as file:
-        return read_table(file, label, names, exclude, needed=needed)
+    return read_table(Text(read_text(source), source), label, names, exclude, needed=needed)
 
 
 def _read_parquet(path: str, label: str, names: Sequence[str] | None, exclude: Sequence[str], *, needed: bool) -> Table:
@@ -412,13 +411,7 @@ def _source(data: str) -> Source:
         return data
     name = STDIN if data == "-" else data
     with _named(name):
-        try:
-            if data == "-":
-                return Text(sys.stdin.read(), name)
-            with open(data, encoding="utf-8", newline="") as file:
-                return Text(file.read(), name)
-        except UnicodeDecodeError as error:
-            raise BurstError(f"is not valid UTF-8 ({error.reason} at byte {error.start}).") from error
+        return Text(read_text(data), name)
 
 
 def _name(source: Source) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from pyloca.cli._text import read_text
 from pyloca.errors import BurstError
 from pyloca.estimator import burst_rows
 
@@ -20,9 +22,9 @@ def read_distances(path: Path, ids: NDArray[Any]) -> tuple[list[tuple[str, str]]
     Bursts are looked up in `ids`, so that a fit need not end before a wrong one is found.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(file), 1) if any(row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        table = csv.reader(io.StringIO(read_text(str(path)), newline=""))
+        rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(table, 1) if any(row)]
+    except (OSError, BurstError, csv.Error) as error:
         raise BurstError(f"{path}: cannot be read as CSV ({error}).") from error
     if rows and len(rows[0][1]) == 3 and _number(rows[0][1][2]) is None:
         rows = rows[1:]

@@ -85,7 +85,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--max-iter", type=click.IntRange(1), metavar="N", help="Maximum number of iterations (fast) or epochs (paper)."
 )
 @click.option("--random-state", type=click.IntRange(0, 2**32 - 1), metavar="SEED", help="Seed.  [default: 0]")
-@click.option("--device", help="cpu, cuda, mps or auto.  [default: auto]")
+@click.option("--device", help="cpu, cuda, mps or auto; only cpu has been tested.  [default: auto]")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read settings from this TOML file."
 )

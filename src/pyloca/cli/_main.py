@@ -235,11 +235,11 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that cannot show them
-    heed()
     try:
+        heed()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # σ or ² must not end a fit on a terminal that cannot show them
         cli(prog_name="pyloca")
     except SystemExit as done:
         ignore()

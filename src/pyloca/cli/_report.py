@@ -9,6 +9,7 @@ import click
 
 from pyloca.cli._column_options import Columns, columns_options
 from pyloca.cli._main import DISTRUSTED, cli, debug_option, require, writable
+from pyloca.cli._text import read_text
 from pyloca.errors import BurstError
 
 __all__ = ["report"]
@@ -111,6 +112,6 @@ def _read_labels(path: Path | None) -> list[str] | None:
     if path is None:
         return None
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(str(path)).splitlines()
+    except (OSError, BurstError) as error:
         raise BurstError(f"{path}: cannot be read as labels, one per line ({error}).") from error

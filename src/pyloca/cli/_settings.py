@@ -12,6 +12,9 @@ from typing import Any
 
 import click
 
+from pyloca.cli._text import read_text
+from pyloca.errors import BurstError
+
 __all__ = ["DEFAULTS", "arguments", "as_toml", "components", "from_config", "layers", "noise", "scale", "units"]
 
 DEFAULTS: dict[str, Any] = {
@@ -45,8 +48,8 @@ def from_config(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = tomllib.loads(read_text(str(path)).replace("\r\n", "\n"))
+    except (OSError, BurstError, tomllib.TOMLDecodeError) as error:
         raise click.BadParameter(f"'{path}' cannot be read as TOML ({error}).", param_hint="'--config'") from error
     for name in content:
         if name not in DEFAULTS:

@@ -26,7 +26,14 @@ __all__ = ["statistics"]
     "--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Directions that a burst spans.  [default: estimated]"
 )
 @click.option("--measurement-noise", callback=noise, metavar="STD", help="As for fit.  [default: none]")
-@click.option("--max-strays", type=float, default=0.01, show_default=True, metavar="PART", help="As for fit.")
+@click.option(
+    "--max-strays",
+    type=click.FloatRange(0, 0.5, max_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="PART",
+    help="As for fit.",
+)
 @cluster_options
 @click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 @debug_option

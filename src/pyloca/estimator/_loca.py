@@ -108,7 +108,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the split, the initial weights and the minibatches.
     device : str or torch.device, default="auto"
-        "auto" is CUDA if present, else MPS (paper solver only: MPS has no float64), else the CPU.
+        "auto" is CUDA if present, else MPS (paper solver only: MPS has no float64), else the CPU. Only the CPU has been
+        tested.
     verbose : int, default=0
         1 shows a progress bar on a terminal and in a notebook, log lines elsewhere (logger "pyloca", level INFO).
     callbacks : sequence of callables, default=()

@@ -199,7 +199,8 @@ def read(
     if isinstance(data, BurstStatistics):
         if intrinsic_dim is not None and intrinsic_dim != data.intrinsic_dim:
             raise BurstError(
-                f"the BurstStatistics have k = {data.intrinsic_dim} tangents per burst; k = {intrinsic_dim} is needed."
+                f"the BurstStatistics have k = {data.intrinsic_dim} tangents per burst; k = {intrinsic_dim} is needed. "
+                "Compute them again with that intrinsic_dim."
             )
         if static is not None:
             raise BurstError("static bursts tell the noise of raw bursts; BurstStatistics were given.")

@@ -349,7 +349,7 @@ def write_statistics(
     facts = {"version": VERSION, "source": listed, "options": said, "names": bursts.feature_names}
     try:
         statistics = BurstStatistics.from_bursts(bursts, keep=KeepParts(partial, _seal(facts)), **options)
-    except BurstError:
+    except ValueError:  # bad data or options
         shutil.rmtree(partial)  # to go on would end the same way
         raise
     save_statistics(statistics, path, burst_id=burst_id)

@@ -139,7 +139,7 @@ class CheckpointFile:
         try:
             _join(state, values, {name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
             _check_history(history)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise _DamagedError(f"{path}: not the state of this training ({str(error)[:200]}).") from error
         return list(history)
 
@@ -252,6 +252,7 @@ def _join(state: State, values: dict[str, Any], tensors: dict[str, Tensor]) -> N
             new = values[name]
             if not _is_like(new, old):
                 raise TypeError(f"{name} is {str(new)[:50]!r}")
+            new = type(old)(new)  # NumPy cannot judge an integer beyond 64 bits
         setattr(state, name, new)
 
 
@@ -260,7 +261,7 @@ def _is_like(new: Any, old: Any) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return isinstance(old, bool) and isinstance(new, bool)
     if isinstance(old, float):
-        return isinstance(new, (int, float)) and not math.isnan(new)
+        return isinstance(new, float) and not math.isnan(new)
     if isinstance(old, int):
         return isinstance(new, int) and 0 <= new < 2**53
     return isinstance(new, str)

@@ -6,6 +6,7 @@ has the same bits whoever computes a shard: this process, one worker or many, or
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pyloca._memory import keep_memory
 from pyloca._threads import one_thread
 from pyloca._workers import current_client, worker_errors
 from pyloca.networks import PushforwardKernel, make_kernel
@@ -96,6 +98,7 @@ class _Shard:
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         with one_thread(helping=True):
             if self.kernel is None:
+                keep_memory()
                 self.kernel = make_kernel(self.network)
             self.kernel.theta.copy_(torch.from_numpy(theta))
             ((total, gradient),) = shard_sums(self.kernel, self.stack, self.loss)
@@ -126,28 +129,29 @@ class Shards:
         import dask.config
 
         self.client, self.futures = client, []
+        on_processor = copy.deepcopy(network).cpu()
         # A shard is made by a task that holds its data, so that Dask can make it again when its worker dies.
         with worker_errors(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
             for start in range(0, stack.shape[1], SHARD):
                 part = slice(start, start + SHARD)
-                # clones: a view would take the whole storage with it
-                shard = stack[:, part].clone(), _cloned(narrowed(loss, part))
-                self.futures.append(client.submit(_Shard, network, *shard, pure=False))
+                # clones: a view would take the whole storage with it; workers compute on their processors
+                shard = stack[:, part].cpu().clone(), _cloned(narrowed(loss, part))
+                self.futures.append(client.submit(_Shard, on_processor, *shard, pure=False))
         LOGGER.info("%d shards of bursts go to the workers of %s", len(self.futures), client.scheduler.address)
 
     def sums(self, theta: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Yield the sums of the shards in their order, as `shard_sums` does."""
-        sent = [theta.numpy().copy()] * len(self.futures)
+        sent = [theta.cpu().numpy().copy()] * len(self.futures)
         with worker_errors():
             found = self.client.gather(self.client.map(_Shard.evaluate, self.futures, sent, pure=False))
         for total, gradient in found:
-            yield total, torch.from_numpy(gradient)
+            yield total, torch.from_numpy(gradient).to(theta.device)
 
 
 def _cloned(loss: Any) -> Any:
     """Copy the tensors of a loss that is made of `functools.partial`."""
     if isinstance(loss, Tensor):
-        return loss.clone()
+        return loss.cpu().clone()
     if isinstance(loss, tuple):
         return tuple(_cloned(part) for part in loss)
     if hasattr(loss, "func"):
