@@ -256,9 +256,9 @@ def with_noise(pushed: Tensor, total: Tensor, noise: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> with_noise(torch.eye(2)[:, None], 3 * torch.eye(2)[None], 2 * torch.eye(2)[None])[:, 0]
-    tensor([[1., 0.],
-            [0., 1.]])
+    >>> white = with_noise(torch.eye(2)[:, None], 3 * torch.eye(2)[None], 2 * torch.eye(2)[None])[:, 0]
+    >>> torch.allclose(white, torch.eye(2), atol=1e-6)  # rounding differs between processors
+    True
     """
     k, n, d = pushed.shape
     gram = torch.einsum("anc,bnc->nab", pushed, pushed)

@@ -224,10 +224,14 @@ def test_inspect_says_what_it_sees(folder, tmp_path):
 
 def test_inspect_sees_outliers_pieces_and_noise(tmp_path):
     _, bursts = planar_bursts(80, 20)
-    spoilt = bursts.copy()
-    spoilt[17] = spoilt[17].mean(axis=0) + 30 * (spoilt[17] - spoilt[17].mean(axis=0))
+    spoilt, centred = bursts.copy(), bursts[17] - bursts[17].mean(axis=0)
+    spoilt[17] += 9 * centred
     np.save(tmp_path / "b.npy", spoilt)
     assert json.loads(run("inspect", tmp_path / "b.npy", "--json").stdout)["outliers"] == [17]
+    spoilt[17] += 20 * centred  # as large as the data: left out
+    np.save(tmp_path / "b.npy", spoilt)
+    facts = json.loads(run("inspect", tmp_path / "b.npy", "--json").stdout)
+    assert facts["outliers"] == [] and "17" in str(facts["strays"])
     np.save(tmp_path / "b.npy", np.concatenate([bursts, bursts + 100]))
     assert "2 pieces" in run("inspect", tmp_path / "b.npy").stdout
     noisy = bursts + 0.02 * np.random.RandomState(0).standard_normal(bursts.shape)
