@@ -429,7 +429,7 @@ def test_a_decay_goes_on_while_lost_bursts_come_nearer(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("nearer", [True, False])
 def test_the_next_decay_goes_on_where_lost_bursts_are_nearest(monkeypatch, nearer):
-    """Else what a rung has gained on them is lost: one seed of ten of `mushroom` was five times as bad."""
+    """Else what a rung has gained on them is lost: a seed of `mushroom` and one of `frame` were far worse."""
     monkeypatch.setattr(MLPKernel, "is_dead", lambda self, theta: False)
     asked, started = {}, []
 
