@@ -111,6 +111,7 @@ class Progress(State):
     decay: float = np.inf  # in use
     score: float = np.inf  # the latest, and whether many bursts were beyond its cap
     many_lost: bool = False
+    progress: float = np.inf  # the latest, as `Score.seen`
     stage_best: float = np.inf  # the best score with this decay
     idle: int = 0  # checks without gain since then
     going: bool = True  # False when the optimizer cannot go lower
@@ -273,7 +274,7 @@ class Descent:
         while True:
             optimizer, decay, ratio = None, np.inf, task.ratio(at.rung, n)
             if resumed:
-                decay, score, resumed = at.decay, Score(at.score, at.many_lost), False
+                decay, score, resumed = at.decay, Score(at.score, at.many_lost, progress=at.progress), False
                 function = Evaluation(task.kernel, staged, loss, decay)
                 function.shards = shards
                 optimizer = LBFGS.resume(function, at.optimizer)
@@ -300,7 +301,7 @@ class Descent:
                     at.best_score, at.best_theta, at.best_rung = score.value, candidate, at.rung
                 at.idle = 0 if score.seen < (1 - gain) * at.stage_best else at.idle + 1
                 at.stage_best = min(score.seen, at.stage_best)
-                at.score, at.many_lost = score.value, score.many_lost
+                at.score, at.many_lost, at.progress = score.value, score.many_lost, score.seen
                 snapshot = partial(self._snapshot, optimizer, decay)
                 self._record(task, optimizer, score.value, decay, at.best_theta, snapshot)
             if at.settling:
