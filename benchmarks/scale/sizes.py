@@ -4,9 +4,6 @@ The figure of "full" rows, which are fits as users make them, is the stress on a
 measurements have no noise, so a fit goes on improving until each stage has had its 500 iterations. "Short" rows give
 every stage 25; their figure is how processor seconds grew from a tenth of the bursts, divided by ten. A row is ok if
 its figure is within the bar, and if no process had more than 2 GB resident: all are killed if one does.
-
-Of 10⁶ bursts, 500 iterations on all of them take some 20 processor minutes. There the last stage, and no other, is
-given 100.
 """
 
 from __future__ import annotations
@@ -28,15 +25,6 @@ __all__ = ["ROWS"]
 
 SIZES = (10_000, 100_000, 1_000_000)
 SHORT = "from pyloca.solvers import _fast; _fast.WHITEN_ITERATIONS = 50"  # 25 for each number of bursts
-LAST_SHORT = """
-from pyloca.solvers import _descent
-widen = _descent.Descent._widen
-def widened(self, task):
-    widen(self, task)
-    if len(self.state.subset) == task.train.shape[1]:
-        self.state.last = self.state.iteration + 100
-_descent.Descent._widen = widened
-"""
 BAR, FASTER = 1e-3, 1.2
 SAMPLE = 2000
 
@@ -48,7 +36,7 @@ def measure(n: int, short: bool, seed: int) -> dict[str, Any]:
         X = _write(path / "bursts.zarr", n, seed)
         options = ["--workers", "2", "-d", "2", "--random-state", str(seed), "-q"]
         files = ["-o", str(path / "model.safetensors"), "--embedding", str(path / "z.npy")]
-        first = SHORT if short else LAST_SHORT if n == SIZES[-1] else ""
+        first = SHORT if short else ""
         ran = pyloca("fit", str(path / "bursts.zarr"), *options, *files, first=first)
         if ran["code"] != 0:
             return {
@@ -80,7 +68,7 @@ def growth(n: int, seed: int) -> dict[str, Any]:
 
 
 def _row(n: int, short: bool) -> Row:
-    kind = "short" if short else "full" if n < SIZES[-1] else "100 iterations on all"
+    kind = "short" if short else "full"
     name = f"N = 1e{round(np.log10(n))}, {kind}"
     if short:
         return Row(name, FASTER, "growth of time / growth of N", partial(growth, n), seeds=(0,))
