@@ -21,7 +21,7 @@ from pyloca.errors import ModelFileError
 
 __all__ = ["EVERY", "CheckpointFile", "State", "checkpoint_files", "is_state"]
 
-FORMAT, VERSION = "pyloca-checkpoint", 7
+FORMAT, VERSION = "pyloca-checkpoint", 8
 EVERY = 10.0  # seconds between two writes; states in between are written when the fit is interrupted
 DATA = "data"  # the fact that is a digest of the data
 

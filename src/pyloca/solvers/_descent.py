@@ -152,10 +152,13 @@ class Descent:
     ) -> None:
         """Fit by least squares to start with: at a fixed decay to find the loss, then at `ratio` times the loss."""
         decay, theta = FIT_DECAY, kernel.theta.clone()
+        single = _single(kernel)
+        stack = stack.to(single.theta.dtype)
         for _ in range(2):
-            optimizer, before = LBFGS(Evaluation(kernel, stack, loss, decay), theta), np.inf
+            function = Evaluation(single, stack, loss, decay)
+            optimizer, before = LBFGS(function, theta), np.inf
             for _ in range(FIT_ITERATIONS // (2 * SEGMENT)):
-                self._precondition(kernel, optimizer, stack, cotangents, decay)
+                self._precondition(function, optimizer, cotangents)
                 going = self._run(optimizer, SEGMENT)
                 theta = optimizer.theta
                 kernel.load(theta)
@@ -165,7 +168,7 @@ class Descent:
                 if not going or optimizer.value > (1 - FIT_GAIN) * before:
                     break
                 before = optimizer.value
-            decay = ratio * Evaluation(kernel, stack, loss, 0.0)(theta)[0]
+            decay = ratio * Evaluation(single, stack, loss, 0.0)(theta)[0]
 
     def descend(self, task: Task, *, resumed: bool = False) -> None:
         """Lower the weight decay rung by rung while the held-out score improves; leave the best weights in place.
@@ -266,17 +269,18 @@ class Descent:
         at, n = self.state, len(self.state.subset)
         staged = task.train[:, at.subset].contiguous() if n < task.train.shape[1] else task.train
         loss, gain, patience = task.loss(at.subset), task.gain(n), PATIENCE
-        shards = self._shards(task, staged, loss)
         if n < task.train.shape[1]:
             gain = max(gain, COARSE_GAIN)
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
             patience = LAST_PATIENCE
+        # Single precision is enough for what other bursts or the settling go on from.
+        precise = n == task.train.shape[1] and (at.settling or patience == PATIENCE)
+        evaluation = self._evaluation(task, staged, loss, precise=precise)
         while True:
             optimizer, decay, ratio = None, np.inf, task.ratio(at.rung, n)
             if resumed:
                 decay, score, resumed = at.decay, Score(at.score, at.many_lost, progress=at.progress), False
-                function = Evaluation(task.kernel, staged, loss, decay)
-                function.shards = shards
+                function = evaluation(decay)
                 optimizer = LBFGS.resume(function, at.optimizer)
                 at.optimizer = {}
             else:
@@ -288,13 +292,13 @@ class Descent:
             while at.going and at.idle < limit and at.iteration < at.last:
                 if optimizer is None or ratio * score.value < 0.5 * decay:
                     before, decay = decay, ratio * score.value
-                    function = Evaluation(task.kernel, staged, loss, decay)
-                    function.shards = shards
+                    function = evaluation(decay)
                     if optimizer is None:
                         optimizer = LBFGS(function, at.theta)
                     else:
                         optimizer = optimizer.follow(function, at.theta, 2 * (decay - before))
-                at.going = self._segment(task, optimizer, staged, decay)
+                self._precondition(function, optimizer, task.cotangents)
+                at.going = self._run(optimizer, SEGMENT)
                 at.theta = optimizer.theta
                 candidate, score = self._candidate(task, at.theta)
                 if score.value < at.best_score:
@@ -318,6 +322,7 @@ class Descent:
                 at.rung += 1
             elif patience > PATIENCE:
                 at.settling, at.rung = True, at.best_rung
+                evaluation = self._evaluation(task, staged, loss, precise=True)
             else:
                 break
         at.settling = False
@@ -338,15 +343,13 @@ class Descent:
             return now.value < (1 - gain) * before.value
         return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
 
-    def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
-        """Put a stage of several shards on the workers, if there are any."""
-        if self.client is None or task.network is None or task.narrowed is None or stack.shape[1] <= SHARD:
-            return None
-        return Shards(self.client, task.network, stack, loss, task.narrowed)
-
-    def _segment(self, task: Task, optimizer: LBFGS, stack: Tensor, decay: float) -> bool:
-        self._precondition(task.kernel, optimizer, stack, task.cotangents, decay)
-        return self._run(optimizer, SEGMENT)
+    def _evaluation(self, task: Task, stack: Tensor, loss: Loss, *, precise: bool) -> Callable[[float], Evaluation]:
+        """Pose a stage to be evaluated with any decay: in double or single precision, on workers if there are any."""
+        kernel = task.kernel if precise else _single(task.kernel)
+        stack, shards = stack.to(kernel.theta.dtype), None
+        if self.client is not None and task.network is not None and task.narrowed is not None:
+            shards = Shards(self.client, task.network, stack, loss, task.narrowed) if stack.shape[1] > SHARD else None
+        return partial(Evaluation, kernel, stack, loss, shards=shards)
 
     def _record(
         self,
@@ -370,12 +373,11 @@ class Descent:
             task.kernel.load(best)
             raise StopTraining
 
-    def _precondition(
-        self, kernel: PushforwardKernel, optimizer: LBFGS, stack: Tensor, cotangents: Cotangents, decay: float
-    ) -> None:
+    def _precondition(self, function: Evaluation, optimizer: LBFGS, cotangents: Cotangents) -> None:
+        kernel, stack = function.kernel, function.stack
         chosen = torch.randperm(stack.shape[1], generator=self.generator)[:PROBES]
         kernel.theta.copy_(optimizer.theta)
-        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), cotangents, 2 * decay)
+        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), cotangents, 2 * function.decay)
 
     def _run(self, optimizer: LBFGS, iterations: int) -> bool:
         """Iterate; return False when the optimizer cannot go lower."""
@@ -408,6 +410,11 @@ def is_staged(n: int) -> bool:
     return n >= 2 * FIRST_BURSTS
 
 
+def _single(kernel: PushforwardKernel) -> PushforwardKernel:
+    """Return the kernel's twin in single precision; your own network keeps the precision that it has."""
+    return kernel.single() if isinstance(kernel, MLPKernel) else kernel
+
+
 def _is_dead(kernel: PushforwardKernel, theta: Tensor) -> TypeGuard[MLPKernel]:
     return isinstance(kernel, MLPKernel) and kernel.is_dead(theta)
 
@@ -415,10 +422,16 @@ def _is_dead(kernel: PushforwardKernel, theta: Tensor) -> TypeGuard[MLPKernel]:
 class Evaluation:
     """θ ↦ (mean loss over the bursts + decay · ‖θ‖², its gradient), shard by shard, here or on workers."""
 
-    def __init__(self, kernel: PushforwardKernel, stack: Tensor, loss: Loss, decay: float) -> None:
-        self.kernel, self.stack, self.loss, self.decay = kernel, stack, loss, decay
+    def __init__(
+        self,
+        kernel: PushforwardKernel,
+        stack: Tensor,
+        loss: Loss,
+        decay: float,
+        shards: Shards | None = None,  # the same bursts on workers
+    ) -> None:
+        self.kernel, self.stack, self.loss, self.decay, self.shards = kernel, stack, loss, decay, shards
         self.n = stack.shape[1]
-        self.shards: Shards | None = None  # the same bursts on workers
 
     def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         self.kernel.theta.copy_(theta)

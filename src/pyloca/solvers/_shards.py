@@ -40,17 +40,19 @@ def shard_sums(kernel: PushforwardKernel, stack: Tensor, loss: Loss) -> Iterator
     ----------
     kernel : PushforwardKernel
     stack : Tensor (1 + k, n, D)
+        Of the kernel's precision; losses and sums are in double precision whatever that is.
     loss : callable
         Takes the network's output for some bursts, and which these are.
     """
     n = stack.shape[1]
     for first in range(0, n, SHARD):
-        total, gradient, end = 0.0, torch.zeros_like(kernel.theta), min(first + SHARD, n)
+        total, end = 0.0, min(first + SHARD, n)
+        gradient = torch.zeros_like(kernel.theta, dtype=torch.float64)
         for start in range(first, end, CHUNK):
             part = slice(start, min(start + CHUNK, end))
-            value, cotangent = loss(kernel.forward(stack[:, part].contiguous()), part)
+            value, cotangent = loss(kernel.forward(stack[:, part].contiguous()).double(), part)
             total += value
-            kernel.backward(cotangent, gradient)
+            kernel.backward(cotangent.to(kernel.theta), gradient)
         yield total, gradient
 
 
@@ -129,7 +131,7 @@ class Shards:
         import dask.config
 
         self.client, self.futures = client, []
-        on_processor = copy.deepcopy(network).cpu()
+        on_processor = copy.deepcopy(network).to("cpu", stack.dtype)
         # A shard is made by a task that holds its data, so that Dask can make it again when its worker dies.
         with worker_errors(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
             for start in range(0, stack.shape[1], SHARD):

@@ -29,9 +29,8 @@ class LazyStack:
     unit : float
         Factor of the tangents.
     device : torch.device
+    dtype : torch.dtype, default=torch.float64
     """
-
-    dtype = torch.float64
 
     def __init__(
         self,
@@ -41,8 +40,9 @@ class LazyStack:
         scale: float,
         unit: float,
         device: torch.device,
+        dtype: torch.dtype = torch.float64,
     ) -> None:
-        self.statistics, self.rows, self.device = statistics, rows, device
+        self.statistics, self.rows, self.device, self.dtype = statistics, rows, device, dtype
         self.shift, self.scale, self.unit = shift, scale, unit
 
     @property
@@ -61,7 +61,11 @@ class LazyStack:
         stack[0] = (self.statistics.means[rows] - self.shift) / self.scale
         for axis in range(len(self) - 1):
             np.multiply(self.statistics.tangents[rows, axis], self.unit, out=stack[1 + axis])
-        return torch.from_numpy(stack).to(self.device)
+        return torch.from_numpy(stack).to(self.device, self.dtype)
+
+    def to(self, dtype: torch.dtype) -> LazyStack:
+        """Return the same in another precision."""
+        return LazyStack(self.statistics, self.rows, self.shift, self.scale, self.unit, self.device, dtype)
 
     def cpu(self) -> Tensor:
         """Return all of it."""
