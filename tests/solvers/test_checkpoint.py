@@ -132,7 +132,7 @@ def test_forged_states_with_a_valid_checksum_are_refused(solver, fault, tmp_path
     stop = interrupt("whiten" if solver == "fast" else "adam 0.001", 0)
     with pytest.raises(KeyboardInterrupt):
         LOCA(2, **options, callbacks=[stop]).fit(bursts, checkpoint=path)
-    header, arrays = unseal(path.read_bytes(), "pyloca-checkpoint", (7,), "c")
+    header, arrays = unseal(path.read_bytes(), "pyloca-checkpoint", (8,), "c")
     header, arrays = copy.deepcopy(header), dict(arrays)
     FORGERIES[solver][fault](header, arrays)
     forged = seal("pyloca-checkpoint", header, arrays)
@@ -345,7 +345,7 @@ def test_another_version_is_refused(kept, tmp_path):
     content = {"version": 1, "facts": {}, "stage": "whiten", "numbers": {}, "history": []}  # as version 1 was
     tensors = {"theta": np.zeros(2)}
     (tmp_path / "c").write_bytes(safetensors.numpy.save(tensors, {"pyloca-checkpoint": json.dumps(content)}))
-    with pytest.raises(ModelFileError, match="format version 1; this pyloca reads version 7"):
+    with pytest.raises(ModelFileError, match="format version 1; this pyloca reads version 8"):
         LOCA(2, burst_std=0.01, random_state=0, hidden_layers=(16,)).fit(bursts, checkpoint=tmp_path / "c")
 
 

@@ -634,6 +634,37 @@ def test_the_gradient_of_an_evaluation_with_decay(spared):
         assert float(gradient[i]) == pytest.approx(slope, abs=1e-6)
 
 
+def test_single_precision_evaluates_the_same_function():
+    torch.manual_seed(0)
+    kernel = MLPKernel(MLP(3, (6,), 2, "tanh", skip=True).double())
+    kernel.spare_skip()
+    stack = torch.randn(3, 9, 3, dtype=torch.float64)
+    loss = partial(_fast._likelihood, torch.ones(9, dtype=torch.float64), ())
+    theta = kernel.theta + 0.3 * torch.randn_like(kernel.theta)
+    value, gradient = Evaluation(kernel, stack, loss, 0.3)(theta)
+    twin = kernel.single()
+    single, slope = Evaluation(twin, stack.float(), loss, 0.3)(theta)
+    assert twin.theta.dtype == torch.float32 and slope.dtype == torch.float64
+    assert single == pytest.approx(value, rel=1e-5) and single != value
+    assert torch.allclose(slope, gradient, rtol=1e-4, atol=1e-4 * float(gradient.abs().max()))
+
+
+@pytest.mark.parametrize("n", [60, 260])
+def test_the_last_weights_are_found_in_double_precision(monkeypatch, n):
+    """Few bursts do not settle: they are trained in double precision from the start, others once they settle."""
+    used = []
+    call = Evaluation.__call__
+
+    def spy(self, theta):
+        used.append(self.kernel.theta.dtype)
+        return call(self, theta)
+
+    monkeypatch.setattr(Evaluation, "__call__", spy)
+    _, bursts = planar_bursts(n, 30)
+    LOCA(2, burst_std=0.01, random_state=0).fit(bursts)
+    assert used[0] == torch.float32 and used[-1] == torch.float64
+
+
 def test_a_direction_that_is_hardly_measured_is_not_squeezed():
     """With D = k the linear part is not decayed: one variable is magnified a thousand times."""
     X, bursts = planar_bursts(150, 30, dim=2)

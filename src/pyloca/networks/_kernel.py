@@ -371,14 +371,16 @@ def inverse_blocks(inputs: Tensor, back: Tensor, ridge: float) -> Tensor:
     neurons = back.shape[1]
     small = m <= MAX_BLOCK
     inputs, back = inputs.float(), back.float()
-    pairs = torch.einsum("rjsn,rjtn->jstn", back, back)
+    pairs = back[0, :, :, None] * back[0, :, None]
+    for of_residual in back[1:]:  # quicker than einsum, which makes matrix products of it
+        pairs.addcmul_(of_residual[:, :, None], of_residual[:, None])
     gram = inputs.new_zeros((neurons, m, m) if small else (neurons, m))
     size = max(1, BLOCK_WORK // (slabs * n * m))
     flat = inputs.reshape(m, slabs * n)
     for start in range(0, neurons, size):
         part = pairs[start : start + size]
-        weighted = torch.zeros(len(part), m, slabs, n, device=inputs.device)
-        for s in range(slabs):
+        weighted = part[:, None, :, 0] * inputs[None, :, None, 0]
+        for s in range(1, slabs):
             weighted.addcmul_(part[:, None, :, s], inputs[None, :, None, s])
         if small:
             torch.matmul(weighted.reshape(len(part), m, slabs * n), flat.T, out=gram[start : start + size])
