@@ -140,6 +140,7 @@ class Descent:
         self.monitor, self.state, self.budget = monitor, state, budget
         self.random, self.generator = random, generator
         self.client = client  # of Dask, whose workers evaluate large stages
+        self.shards: Shards | None = None  # the bursts that they hold
 
     def fit(
         self,
@@ -326,6 +327,7 @@ class Descent:
             else:
                 break
         at.settling = False
+        self._release()
 
     def _gained(self, task: Task, gain: float) -> bool:
         """Tell whether this decay is better than the one before, by more than the standard error over the bursts.
@@ -345,11 +347,18 @@ class Descent:
 
     def _evaluation(self, task: Task, stack: Tensor, loss: Loss, *, precise: bool) -> Callable[[float], Evaluation]:
         """Pose a stage to be evaluated with any decay: in double or single precision, on workers if there are any."""
+        self._release()
         kernel = task.kernel if precise else _single(task.kernel)
-        stack, shards = stack.to(kernel.theta.dtype), None
-        if self.client is not None and task.network is not None and task.narrowed is not None:
-            shards = Shards(self.client, task.network, stack, loss, task.narrowed) if stack.shape[1] > SHARD else None
-        return partial(Evaluation, kernel, stack, loss, shards=shards)
+        stack = stack.to(kernel.theta.dtype)
+        if self.client is not None and task.network is not None and task.narrowed and stack.shape[1] > SHARD:
+            self.shards = Shards(self.client, task.network, stack, loss, task.narrowed)
+        return partial(Evaluation, kernel, stack, loss, shards=self.shards)
+
+    def _release(self) -> None:
+        """Let the workers forget the bursts of a stage that is over."""
+        if self.shards is not None:
+            self.shards.release()
+            self.shards = None
 
     def _record(
         self,

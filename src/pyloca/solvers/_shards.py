@@ -149,6 +149,10 @@ class Shards:
         for total, gradient in found:
             yield total, torch.from_numpy(gradient).to(theta.device)
 
+    def release(self) -> None:
+        """Let workers and scheduler forget the shards: nothing more will be asked of them."""
+        self.futures.clear()
+
 
 def _cloned(loss: Any) -> Any:
     """Copy the tensors of a loss that is made of `functools.partial`."""
