@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyloca.cli._column_options import Columns
-from pyloca.cli._text import read_text
+from pyloca.cli._rows import number, read_cells
 from pyloca.errors import BurstError
 
 if TYPE_CHECKING:
@@ -25,15 +23,16 @@ def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[
     width = len(rows[0][1])
     if width not in (2, 3):
         raise BurstError(f"{path}: line 1 has {width} cells; expected two burst ids, and perhaps a weight.")
-    if not _known(a, rows[0][1][0]) and not _known(b, rows[0][1][1]):
+    of_a, of_b = _ids(a), _ids(b)
+    if rows[0][1][0] not in of_a and rows[0][1][1] not in of_b:
         rows = rows[1:]
     pairs, weights = [], []
     for line, cells in rows:
-        weight = _number(cells[2]) if len(cells) == 3 else 1.0
+        weight = number(cells[2]) if len(cells) == 3 else 1.0
         if len(cells) != width or weight is None or not 0 < weight < float("inf"):
             raise BurstError(f"{path}: line {line} is {','.join(cells)!r}; expected as many cells as in line 1.")
-        for model, cell, which in ((a, cells[0], "first"), (b, cells[1], "second")):
-            if not _known(model, cell):
+        for ids, cell, which in ((of_a, cells[0], "first"), (of_b, cells[1], "second")):
+            if cell not in ids:
                 raise BurstError(f"{path}: line {line}: the {which} instrument has no burst {cell!r}.")
         pairs.append((cells[0], cells[1]))
         weights.append(weight)
@@ -44,7 +43,7 @@ def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[
 
 def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Read rows of instrument, burst id, instrument, burst id; a first row without instruments is a header."""
-    rows = _rows(path)
+    rows, ids = _rows(path), {name: _ids(model) for name, model in models.items()}
     if len(rows[0][1]) == 4 and rows[0][1][0] not in models and rows[0][1][2] not in models:
         rows = rows[1:]
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -56,7 +55,7 @@ def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str],
             )
         one, i, other, j = cells
         for name, cell in ((one, i), (other, j)):
-            if not _known(models[name], cell):
+            if cell not in ids[name]:
                 raise BurstError(f"{path}: line {line}: instrument {name!r} has no burst {cell!r}.")
         if (other, one) in found:
             one, i, other, j = other, j, one, i
@@ -77,25 +76,14 @@ def read_readings(paths: tuple[str, str], a: LOCA, b: LOCA) -> tuple[Any, Any]:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    try:
-        table = csv.reader(io.StringIO(read_text(str(path)), newline=""))
-        rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(table, 1) if any(row)]
-    except (OSError, BurstError, csv.Error) as error:
-        raise BurstError(f"{path}: cannot be read as CSV ({error}).") from error
+    rows = read_cells(path)
     if not rows:
         raise BurstError(f"{path}: is empty; expected anchors.")
     return rows
 
 
-def _known(model: LOCA, cell: str) -> bool:
-    return cell in {str(label) for label in model.burst_ids_.tolist()}
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+def _ids(model: LOCA) -> set[str]:
+    return {str(label) for label in model.burst_ids_.tolist()}
 
 
 def stems(paths: tuple[Path, ...], names: tuple[str, ...] | None) -> list[str]:
