@@ -82,7 +82,7 @@ def evaluation_cost(seed: int) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(seed)
     network = MLP(17, (50, 50), 2, skip=True).double()
     kernel = make_kernel(network)
-    stack = torch.randn(3, N, 17, dtype=torch.float64, generator=generator)
+    stack = torch.randn(3, N, 17, generator=generator)  # as shards keep it
     loss = partial(_fast._likelihood, torch.ones(N, dtype=torch.float64), ())
     evaluation, theta = Evaluation(kernel, stack, loss, 1e-6), kernel.theta.clone()
     with one_thread():

@@ -108,12 +108,20 @@ def test_a_missing_chunk_is_an_error_and_not_zeros(tmp_path):
     group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w")
     group.create_array("bursts", data=ARRAY, chunks=(20, 6, 3))
     (tmp_path / "b.zarr/bursts/c/1/0/0").unlink()
-    with pytest.raises(BurstError, match=r"1 of its 3 chunks are missing, and would be read as 0\.0"):
+    with pytest.raises(BurstError, match=r"1 of its 3 chunks are missing, first c/1/0/0, and would be read as 0\.0"):
         open_bursts(tmp_path / "b.zarr")
     save_bursts(Bursts(ARRAY), tmp_path / "ours.zarr")
     opened = open_bursts(tmp_path / "ours.zarr")
     (tmp_path / "ours.zarr/bursts/c/0/0/0").unlink()  # after it was opened
     assert np.isnan(opened.to_array()).all()  # which every pass over bursts refuses
+
+
+def test_a_damaged_chunk_is_named(tmp_path):
+    group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w")
+    group.create_array("bursts", data=ARRAY, chunks=(20, 6, 3))
+    (tmp_path / "b.zarr/bursts/c/1/0/0").write_bytes(b"garbage")
+    with pytest.raises(BurstError, match=r"bursts: chunk c/1/0/0 \(rows 20 to 39\) cannot be read"):
+        open_bursts(tmp_path / "b.zarr").to_array()
 
 
 @pytest.mark.parametrize("name", ["bursts/c/0/0/0", "bursts/zarr.json", "zarr.json"])

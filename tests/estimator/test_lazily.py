@@ -9,6 +9,8 @@ from pyloca import LOCA, datasets
 from pyloca.bursts import Bursts, save_bursts
 from pyloca.errors import BurstError
 from pyloca.estimator import _loca
+from pyloca.modelfile import model_to_bytes
+from pyloca.predict import predictor_from_bytes
 
 DATA = datasets.mushroom(120, 12, random_state=0)
 ARRAY = DATA.bursts.to_array()
@@ -55,6 +57,35 @@ def test_labelled_arrays_keep_their_labels(model):
     expected = model.transform(ARRAY[:, :1], return_trust=True)
     np.testing.assert_array_equal(Z.values, expected[0])
     np.testing.assert_array_equal(trust.values, expected[1])
+
+
+def test_point_by_point_too_features_are_those_of_the_labels(model):
+    points = xr.DataArray(ARRAY[:, 0], dims=("burst", "feature"), coords={"feature": ["p", "T"]})
+    predictor = predictor_from_bytes(model_to_bytes(model), "memory")
+    for one in (model, predictor):
+        for method in (one.encode, one.encode_with_jacobian):
+            with pytest.raises(ValueError, match="Y has the features T, p; expected p, T"):
+                method(points.sel(feature=["T", "p"]))
+        np.testing.assert_array_equal(one.encode(points[:2].T), one.encode(ARRAY[:2, 0]))
+        np.testing.assert_array_equal(one.encode(points[0]), one.encode(ARRAY[0, 0]))
+    Z = model.transform(points)
+    np.testing.assert_array_equal(model.decode(Z.T), model.decode(Z.values))
+    with pytest.raises(ValueError, match="Y has the features T, p"):
+        predictor.trust(points.sel(feature=["T", "p"]))
+
+
+def test_a_dataset_is_told_from_an_array(model):
+    dataset = xr.Dataset({"readings": (("burst", "feature"), ARRAY[:, 0])})
+    for method in (model.transform, model.encode, LOCA().fit):
+        with pytest.raises(BurstError, match=r"xarray.Dataset with the variables readings; .* Choose one by name"):
+            method(dataset)
+
+
+def test_bad_rows_of_lazy_arrays_are_counted_from_the_first_of_all(model):
+    points = ARRAY[:, 0].copy()
+    points[70, 1] = np.nan
+    with pytest.raises(ValueError, match="the first is row 70"):
+        model.transform(da.from_array(points, chunks=(50, 2))).compute()
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_computed(model):

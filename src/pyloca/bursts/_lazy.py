@@ -6,6 +6,7 @@ import logging
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,9 +117,21 @@ class ZarrRows(LazyRows):
             return np.asarray(read())
         except Exception as error:  # codecs raise many kinds of errors on garbage; all mean the same to the user
             raise BurstError(
-                f"{_path(self.array)}: rows {start} to {stop - 1} cannot be read: a chunk is missing or damaged "
+                f"{_path(self.array)}: {self._damaged(start, stop)} cannot be read: missing or damaged "
                 f"({str(error)[:200]}). Write the file again, or restore it from a copy."
             ) from error
+
+    def _damaged(self, start: int, stop: int) -> str:
+        """Say which chunk of these rows cannot be read, by reading one after the other."""
+        size = (self.array.shards or self.array.chunks)[0]
+        for chunk in range(start // size, -(-stop // size)):
+            rows = slice(chunk * size, min((chunk + 1) * size, self.array.shape[0]))
+            try:
+                self.array[rows]
+            except Exception:
+                key = self.array.metadata.encode_chunk_key((chunk, *[0] * (self.array.ndim - 1)))
+                return f"chunk {key} (rows {rows.start} to {rows.stop - 1})"
+        return f"rows {start} to {stop - 1}"
 
 
 class DaskRows(LazyRows):
@@ -213,10 +226,21 @@ def _refuse_missing_chunks(array: Any) -> None:
     written, expected = array.nchunks_initialized, array.nchunks
     if written < expected:
         raise BurstError(
-            f"{_path(array)}: {expected - written} of its {expected} chunks are missing, and would be read as "
-            f"{array.fill_value}. Copy the whole folder again; chunks that hold nothing but the fill value are written "
-            "if Zarr's option array.write_empty_chunks is true."
+            f"{_path(array)}: {expected - written} of its {expected} chunks are missing{_first_missing(array)}, and "
+            f"would be read as {array.fill_value}. Copy the whole folder again; chunks that hold nothing but the fill "
+            "value are written if Zarr's option array.write_empty_chunks is true."
         )
+
+
+def _first_missing(array: Any) -> str:
+    """Name the first chunk that a folder does not hold; "" in stores that are no folders."""
+    folder = Path(_path(array))
+    if not folder.is_dir():
+        return ""
+    sizes = array.shards or array.chunks
+    counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
+    keys = (array.metadata.encode_chunk_key(place) for place in np.ndindex(*counts))
+    return next((f", first {key}" for key in keys if not (folder / key).is_file()), "")
 
 
 def _path(array: Any) -> str:

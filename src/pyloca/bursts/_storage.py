@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._arguments import brief
 from pyloca._atomic import write_atomically
 from pyloca._optional import need
+from pyloca._points import is_labelled
 from pyloca.bursts._container import Bursts
 from pyloca.bursts._csv import Table, csv_header, read_table, table_text
 from pyloca.bursts._labelled import from_xarray
@@ -184,7 +185,7 @@ def as_bursts(data: Bursts | ArrayLike | Sequence[ArrayLike] | str | os.PathLike
     """
     if isinstance(data, (str, os.PathLike)):
         return open_bursts(data)
-    return from_xarray(data) if hasattr(data, "dims") and hasattr(data, "transpose") else Bursts(data)
+    return from_xarray(data) if is_labelled(data) else Bursts(data)
 
 
 def save_bursts(bursts: Bursts | ArrayLike | Sequence[ArrayLike], path: str | os.PathLike[str]) -> Path:

@@ -54,8 +54,8 @@ def transform(
 
     MODEL is a file that fit wrote. DATA is a table (.csv, .parquet) with one row per measurement, or .npy (n, D); -
     reads CSV from standard input. Columns are found by the names that they had in the fit, in any order; the column
-    that names the burst is passed on. Bursts (.npy (N, M, D), .npz, .h5, or a table with --bursts) give one row per
-    burst.
+    that names the burst is passed on. Bursts (.npy (N, M, D), .npz, .h5, .zarr, or a table with --bursts) give one row
+    per burst.
 
     MODEL may also be a file of match or fuse: --from names the instrument that measured DATA, and --to another one
     whose readings are predicted; without --to, rows are coordinates in the common system.

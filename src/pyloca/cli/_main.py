@@ -249,4 +249,15 @@ def main() -> None:
         ignore()
         message, code = _explain(error)
         click.echo(shortened(message), err=True)
+    if code and "asyncio" in sys.modules and "--debug" not in sys.argv:
+        _hush()
     sys.exit(code)
+
+
+def _hush() -> None:
+    """Let reads of Zarr that an error or a signal left unfinished go without a word of asyncio: ours has been said."""
+    import logging
+
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = lambda unraisable: None

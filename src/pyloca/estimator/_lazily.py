@@ -9,23 +9,18 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from pyloca._points import COMPONENT, FEATURE, feature_axis
 from pyloca.bursts import along_rows
 from pyloca.errors import BurstError
 
-__all__ = ["is_labelled", "is_lazy", "transform_labelled", "transform_lazy"]
+__all__ = ["is_lazy", "transform_labelled", "transform_lazy"]
 
-DIMS = ("burst", "point", "feature")
-COMPONENT = "component"  # the dimension of the coordinates
+DIMS = ("burst", "point", FEATURE)
 
 
 def is_lazy(X: Any) -> bool:
     """Tell whether `X` is an array of Dask; imports nothing."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "rechunk")
-
-
-def is_labelled(X: Any) -> bool:
-    """Tell whether `X` is an `xarray.DataArray`; imports nothing."""
-    return type(X).__module__.partition(".")[0] == "xarray" and hasattr(X, "dims") and hasattr(X, "coords")
 
 
 def transform_lazy(model: Any, X: Any, return_trust: bool) -> Any:
@@ -53,8 +48,11 @@ def transform_lazy(model: Any, X: Any, return_trust: bool) -> Any:
     return (out[:, :-1], out[:, -1]) if return_trust else out
 
 
-def _block(block: NDArray[Any], model: Any, return_trust: bool) -> NDArray[np.float64]:
-    found = model._transform(block, return_trust, named=True)
+def _block(
+    block: NDArray[Any], model: Any, return_trust: bool, block_info: dict[Any, Any] | None = None
+) -> NDArray[np.float64]:
+    first = block_info[0]["array-location"][0][0] if block_info else 0  # messages count rows of the whole array
+    found = model._transform(block, return_trust, named=True, first=first)
     return np.column_stack(found) if return_trust else found
 
 
@@ -62,7 +60,7 @@ def transform_labelled(model: Any, X: Any, return_trust: bool) -> Any:
     """Embed a DataArray of points (…, feature) or bursts (burst, point, feature); other coordinates are kept."""
     import xarray
 
-    feature = "feature" if "feature" in X.dims else X.dims[-1]
+    feature = feature_axis(X)
     bursts = {"burst", "point"} <= set(X.dims)
     kept = tuple(dim for dim in X.dims if dim not in ((*DIMS[1:],) if bursts else (feature,)))
     if len(kept) != 1:

@@ -20,12 +20,12 @@ from torch import nn
 
 from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
 from pyloca._forks import COMPUTING
-from pyloca._points import as_points
+from pyloca._points import as_points, is_labelled
 from pyloca.bursts import Bursts
 from pyloca.checks import suggest_components, whitening
 from pyloca.errors import TrustWarning
 from pyloca.estimator._candidates import MORE, compare_components
-from pyloca.estimator._lazily import is_labelled, is_lazy, transform_labelled, transform_lazy
+from pyloca.estimator._lazily import is_lazy, transform_labelled, transform_lazy
 from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
 from pyloca.estimator._parameters import check_parameters
 from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
@@ -429,14 +429,14 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         found: Any = self._transform(X, return_trust)
         return found
 
-    def _transform(self, X: Any, return_trust: bool, *, named: bool = False) -> Any:
-        """Embed anything; `named` says that the names of its features were checked."""
+    def _transform(self, X: Any, return_trust: bool, *, named: bool = False, first: int = 0) -> Any:
+        """Embed anything; `named` says that the names of its features were checked, `first` which row X begins with."""
         if is_lazy(X):
             return transform_lazy(self, X, return_trust)
         if is_labelled(X):
             return transform_labelled(self, X, return_trust)
         bursts = holds_bursts(X)
-        rows = means_like(self, X) if bursts else self._rows(X, named=named)
+        rows = means_like(self, X) if bursts else self._rows(X, named=named, before=first)
         embedded, trust = np.empty((len(rows), self.n_components_)), np.empty(len(rows) if return_trust else 0)
         for start in range(0, len(rows), SLAB):
             part = slice(start, start + SLAB)
@@ -616,7 +616,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
 
-    def _rows(self, X: Any, *, named: bool = False) -> NDArray[np.float64]:
+    def _rows(self, X: Any, *, named: bool = False, before: int = 0) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
         refuse_masked("X", X)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
@@ -629,7 +629,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             bad = ~(np.abs(rows) <= LARGEST)
             where = np.flatnonzero(bad.any(axis=0))
             cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
-            n, first = int(bad.any(axis=1).sum()), int(np.argmax(bad.any(axis=1)))
+            n, first = int(bad.any(axis=1).sum()), before + int(np.argmax(bad.any(axis=1)))
             raise ValueError(
                 f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
                 f"row {first}, counted from 0 (cells by sensor: {cells}). There is one row of coordinates for each row "

@@ -22,7 +22,7 @@ from pyloca.solvers._checkpoint import State, is_state
 from pyloca.solvers._monitor import Monitor, StopTraining
 from pyloca.solvers._problem import CHUNK
 from pyloca.solvers._quasi_newton import LBFGS
-from pyloca.solvers._shards import SHARD, Loss, Shards, shard_sums
+from pyloca.solvers._shards import DATA, SHARD, Loss, Shards, shard_sums
 
 __all__ = ["Descent", "Evaluation", "Loss", "Progress", "Score", "Task", "forward_all", "is_staged"]
 
@@ -274,6 +274,7 @@ class Descent:
             gain = max(gain, COARSE_GAIN)
         elif task.held_out.shape[1] >= MANY_HELD_OUT:
             patience = LAST_PATIENCE
+        self.shards = self._shards(task, staged, loss)
         # Single precision is enough for what other bursts or the settling go on from.
         precise = n == task.train.shape[1] and (at.settling or patience == PATIENCE)
         evaluation = self._evaluation(task, staged, loss, precise=precise)
@@ -327,7 +328,8 @@ class Descent:
             else:
                 break
         at.settling = False
-        self._release()
+        if self.shards is not None:
+            self.shards.release()
 
     def _gained(self, task: Task, gain: float) -> bool:
         """Tell whether this decay is better than the one before, by more than the standard error over the bursts.
@@ -345,20 +347,17 @@ class Descent:
             return now.value < (1 - gain) * before.value
         return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
 
-    def _evaluation(self, task: Task, stack: Tensor, loss: Loss, *, precise: bool) -> Callable[[float], Evaluation]:
-        """Pose a stage to be evaluated with any decay: in double or single precision, on workers if there are any."""
-        self._release()
-        kernel = task.kernel if precise else _single(task.kernel)
-        stack = stack.to(kernel.theta.dtype)
-        if self.client is not None and task.network is not None and task.narrowed and stack.shape[1] > SHARD:
-            self.shards = Shards(self.client, task.network, stack, loss, task.narrowed)
-        return partial(Evaluation, kernel, stack, loss, shards=self.shards)
+    def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
+        """Put a stage of several shards on the workers, if there are any."""
+        if self.client is None or task.network is None or task.narrowed is None or stack.shape[1] <= SHARD:
+            return None
+        return Shards(self.client, task.network, stack, loss, task.narrowed)
 
-    def _release(self) -> None:
-        """Let the workers forget the bursts of a stage that is over."""
-        if self.shards is not None:
-            self.shards.release()
-            self.shards = None
+    def _evaluation(self, task: Task, stack: Tensor, loss: Loss, *, precise: bool) -> Callable[[float], Evaluation]:
+        """Pose a stage, to be evaluated in double or in single precision with any decay."""
+        kernel = task.kernel if precise else _single(task.kernel)
+        stack = stack.to(DATA if stack.shape[1] > SHARD else kernel.theta.dtype)
+        return partial(Evaluation, kernel, stack, loss, shards=self.shards)
 
     def _record(
         self,
@@ -386,7 +385,8 @@ class Descent:
         kernel, stack = function.kernel, function.stack
         chosen = torch.randperm(stack.shape[1], generator=self.generator)[:PROBES]
         kernel.theta.copy_(optimizer.theta)
-        optimizer.preconditioner = kernel.preconditioner(stack[:, chosen].contiguous(), cotangents, 2 * function.decay)
+        probes = stack[:, chosen].to(kernel.theta.dtype).contiguous()
+        optimizer.preconditioner = kernel.preconditioner(probes, cotangents, 2 * function.decay)
 
     def _run(self, optimizer: LBFGS, iterations: int) -> bool:
         """Iterate; return False when the optimizer cannot go lower."""
@@ -444,7 +444,10 @@ class Evaluation:
 
     def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         self.kernel.theta.copy_(theta)
-        sums = shard_sums(self.kernel, self.stack, self.loss) if self.shards is None else self.shards.sums(theta)
+        if self.shards is None:
+            sums = shard_sums(self.kernel, self.stack, self.loss)
+        else:
+            sums = self.shards.sums(theta, self.kernel.theta.dtype)
         total, gradient = 0.0, torch.zeros_like(theta)
         for value, part in sums:
             total += value

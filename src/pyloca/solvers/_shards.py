@@ -23,11 +23,14 @@ from pyloca._workers import current_client, worker_errors
 from pyloca.networks import PushforwardKernel, make_kernel
 from pyloca.solvers._problem import CHUNK
 
-__all__ = ["MANY", "SHARD", "Loss", "Shards", "shard_sums", "told_place", "training_client"]
+__all__ = ["DATA", "MANY", "SHARD", "Loss", "Shards", "shard_sums", "told_place", "training_client"]
 
 LOGGER = logging.getLogger("pyloca")
 
 SHARD = 8 * CHUNK  # bursts
+# Bursts beyond one shard are kept in single precision, whichever precision the network computes in: that rounds them
+# by 10⁻⁷ of their size, and halves what workers and scheduler hold.
+DATA = torch.float32
 MANY = 100_000  # bursts from which on workers are used: an evaluation of fewer takes no longer than to ask them
 
 Loss = Callable[[Tensor, slice], tuple[float, Tensor]]
@@ -40,7 +43,7 @@ def shard_sums(kernel: PushforwardKernel, stack: Tensor, loss: Loss) -> Iterator
     ----------
     kernel : PushforwardKernel
     stack : Tensor (1 + k, n, D)
-        Of the kernel's precision; losses and sums are in double precision whatever that is.
+        In any precision. The network computes in that of the kernel; losses and sums are in double precision.
     loss : callable
         Takes the network's output for some bursts, and which these are.
     """
@@ -50,7 +53,7 @@ def shard_sums(kernel: PushforwardKernel, stack: Tensor, loss: Loss) -> Iterator
         gradient = torch.zeros_like(kernel.theta, dtype=torch.float64)
         for start in range(first, end, CHUNK):
             part = slice(start, min(start + CHUNK, end))
-            value, cotangent = loss(kernel.forward(stack[:, part].contiguous()).double(), part)
+            value, cotangent = loss(kernel.forward(stack[:, part].to(kernel.theta.dtype).contiguous()).double(), part)
             total += value
             kernel.backward(cotangent.to(kernel.theta), gradient)
         yield total, gradient
@@ -87,7 +90,7 @@ def told_place(n: int) -> str:
 
 @dataclass
 class _Shard:
-    """One shard on a worker; its kernel is made there."""
+    """One shard on a worker; its kernel is made there, and again when the precision changes."""
 
     network: nn.Module
     stack: Tensor
@@ -97,11 +100,11 @@ class _Shard:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"kernel": None}
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(self, theta: NDArray[np.float64], dtype: torch.dtype) -> tuple[float, NDArray[np.float64]]:
         with one_thread(helping=True):
-            if self.kernel is None:
+            if self.kernel is None or self.kernel.theta.dtype != dtype:
                 keep_memory()
-                self.kernel = make_kernel(self.network)
+                self.kernel = make_kernel(copy.deepcopy(self.network).to(dtype))
             self.kernel.theta.copy_(torch.from_numpy(theta))
             ((total, gradient),) = shard_sums(self.kernel, self.stack, self.loss)
         return total, gradient.numpy()
@@ -131,21 +134,22 @@ class Shards:
         import dask.config
 
         self.client, self.futures = client, []
-        on_processor = copy.deepcopy(network).to("cpu", stack.dtype)
+        on_processor = copy.deepcopy(network).cpu()
         # A shard is made by a task that holds its data, so that Dask can make it again when its worker dies.
         with worker_errors(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
             for start in range(0, stack.shape[1], SHARD):
                 part = slice(start, start + SHARD)
                 # clones: a view would take the whole storage with it; workers compute on their processors
-                shard = stack[:, part].cpu().clone(), _cloned(narrowed(loss, part))
+                shard = stack[:, part].to(DATA).cpu().clone(), _cloned(narrowed(loss, part))
                 self.futures.append(client.submit(_Shard, on_processor, *shard, pure=False))
         LOGGER.info("%d shards of bursts go to the workers of %s", len(self.futures), client.scheduler.address)
 
-    def sums(self, theta: Tensor) -> Iterator[tuple[float, Tensor]]:
-        """Yield the sums of the shards in their order, as `shard_sums` does."""
+    def sums(self, theta: Tensor, dtype: torch.dtype) -> Iterator[tuple[float, Tensor]]:
+        """Yield the sums of the shards in their order, as `shard_sums` does with a kernel of this precision."""
         sent = [theta.cpu().numpy().copy()] * len(self.futures)
         with worker_errors():
-            found = self.client.gather(self.client.map(_Shard.evaluate, self.futures, sent, pure=False))
+            tasks = self.client.map(_Shard.evaluate, self.futures, sent, dtype=dtype, pure=False)
+            found = self.client.gather(tasks)
         for total, gradient in found:
             yield total, torch.from_numpy(gradient).to(theta.device)
 
