@@ -54,6 +54,7 @@ class Score(NamedTuple):
     many_lost: bool = False  # whether many bursts are beyond the cap at which `value` counts them
     each: Tensor | None = None  # the score of each burst, whose mean is `value`
     progress: float = np.nan  # the same with bursts beyond the cap counted by their logarithm; NaN: as `value`
+    each_seen: Tensor | None = None  # the same of each burst, whose mean is `progress`
 
     @property
     def seen(self) -> float:
@@ -334,18 +335,17 @@ class Descent:
     def _gained(self, task: Task, gain: float) -> bool:
         """Tell whether this decay is better than the one before, by more than the standard error over the bursts.
 
-        Most of a score is sampling noise, which both have in common, so a part of the score says little.
+        Most of a score is sampling noise, which both have in common, so a part of the score says little. To bring back
+        bursts that were lost, which the cap hides, is a gain too.
         """
         at = self.state
         if not np.isfinite(at.score_before):
             return True
         before, now = self._score(task, at.theta_before), self._score(task, at.best_theta)
-        if before.each is None or now.each is None:
+        if before.each is None or now.each is None or len(now.each) == 1:  # which has no standard error
             return now.value < (1 - gain) * before.value
-        differences = before.each - now.each
-        if len(differences) == 1:  # which has no standard error
-            return now.value < (1 - gain) * before.value
-        return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
+        pairs = ((before.each, now.each), (before.each_seen, now.each_seen))
+        return any(one is not None and other is not None and _significant(one - other) for one, other in pairs)
 
     def _shards(self, task: Task, stack: Tensor, loss: Loss) -> Shards | None:
         """Put a stage of several shards on the workers, if there are any."""
@@ -417,6 +417,11 @@ class Descent:
 def is_staged(n: int) -> bool:
     """Tell whether n bursts are so many that training begins on some of them."""
     return n >= 2 * FIRST_BURSTS
+
+
+def _significant(differences: Tensor) -> bool:
+    """Tell whether the mean of differences is more than its standard error."""
+    return float(differences.mean()) > float(differences.std()) / len(differences) ** 0.5
 
 
 def _single(kernel: PushforwardKernel) -> PushforwardKernel:

@@ -418,8 +418,8 @@ class _FastSolver:
             beyond = float((value > caps).double().mean())
             each = held_weights * torch.minimum(value, caps)
             beyond_cap = held_weights * torch.where(value > caps, caps * (value / caps).log(), 0.0)
-            progress = float((each + beyond_cap).mean())
-            return Score(float(each.mean()), beyond > FEW_BEYOND, each, progress)
+            seen = each + beyond_cap
+            return Score(float(each.mean()), beyond > FEW_BEYOND, each, float(seen.mean()), seen)
 
         return Task(
             name=WHITEN,
