@@ -426,6 +426,24 @@ def test_a_decay_goes_on_while_lost_bursts_come_nearer(monkeypatch):
     assert checks(0.05) > checks(0.0) + 5
 
 
+@pytest.mark.parametrize(("lost", "gained"), [(0.5, True), (0.0, False)])
+def test_bringing_back_lost_bursts_is_a_gain(lost, gained):
+    """The cap hides it: one seed of `mushroom` went back to a decay that left a strip squeezed."""
+    chance = 0.3 * torch.randn(100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    chance -= chance.mean()
+
+    def score(self, task, theta):
+        before = bool(theta)
+        each = 1.0 + (chance if before else 0 * chance)
+        return _descent.Score(1.0, False, each, 1.0, each + lost * before)
+
+    state = _descent.Progress(theta_before=torch.ones(()), best_theta=torch.zeros(()), score_before=1.0, best_score=1.0)
+    descent = type("_", (_descent.Descent,), {"_score": score})(
+        None, state, 1, np.random.RandomState(0), torch.Generator()
+    )
+    assert descent._gained(None, 0.01) == gained
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("nearer", [True, False])
 def test_the_next_decay_goes_on_where_lost_bursts_are_nearest(monkeypatch, nearer):
