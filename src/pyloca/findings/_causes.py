@@ -419,14 +419,18 @@ def _misplaced(fit: Fit) -> Finding | None:
     """
     if fit.back is None:
         return None
-    basis, scale = fit.statistics.frames()
     errors = fit.back.errors
-    steps = fit.burst_std * np.einsum("nkd,nd->nk", basis, fit.back.left * fit.back.size) / scale  # (N, k)
-    apart = np.square(steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
-    wrong = np.flatnonzero((apart > MISPLACED) & (errors > MISPLACED_MISS))
-    if len(wrong) < max(FEWEST, MANY_MISPLACED * len(errors)):
+    fewest = max(FEWEST, MANY_MISPLACED * len(errors))
+    missed = np.flatnonzero(errors > MISPLACED_MISS)
+    if len(missed) < fewest:
         return None
-    wrong = wrong[np.argsort(-apart[wrong], kind="stable")]
+    basis, scale = fit.statistics[missed].frames()
+    steps = np.einsum("nkd,nd->nk", basis, fit.back.left[missed] * fit.back.size) / scale  # (missed, k)
+    apart = np.square(fit.burst_std * steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
+    order = np.argsort(-apart, kind="stable")
+    wrong = missed[order[: int((apart > MISPLACED).sum())]]
+    if len(wrong) < fewest:
+        return None
     return Finding(
         "folded",
         f"a part of the embedding is folded or squeezed: the decoder leads {len(wrong) / len(errors):.1%} of the "
