@@ -21,7 +21,7 @@ from pyloca.estimator import LOCA, Data, read_like, training_embedding
 from pyloca.matching._rigid import parameter_jacobian
 from pyloca.networks import pushed_rows
 
-__all__ = ["Elastic", "Prior", "Seen", "elastic", "matern", "seen", "some_places"]
+__all__ = ["PLACES", "Elastic", "Prior", "Seen", "elastic", "matern", "seen", "some_places", "spread_out"]
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ def elastic(model: LOCA, *, fine: bool = False) -> Elastic:
     n, d = places.shape
     length = (FINE_LENGTH if fine else LENGTH) * _distance(places)
     centre = places.mean(axis=0)
-    centres = places[_spread_out(places, centre, FINE_CENTRES if fine else CENTRES)]
+    centres = places[spread_out(places, centre, FINE_CENTRES if fine else CENTRES)]
     plain = Elastic(centres, length, np.eye(len(centres)), np.zeros((0, 0)), centre)
     values, vectors = np.linalg.eigh(matern(centres, centres, length))
     kept = values > RANK * values[-1]
@@ -135,7 +135,7 @@ def _height(length: float) -> float:
     return STRAIN * length / float(np.sqrt(5 / 3))
 
 
-def _spread_out(places: Array, first: Array, most: int) -> list[int]:
+def spread_out(places: Array, first: Array, most: int) -> list[int]:
     """Choose places that are far from each other and from the first, one after the other."""
     nearest = np.linalg.norm(places - first, axis=1)
     rows: list[int] = []
