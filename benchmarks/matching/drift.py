@@ -63,14 +63,14 @@ def _kept(seed: int, *, kind: str, anchors: bool) -> dict[str, Any]:
     rigid = rms(place.apply(X) - found.refitted.embedding_) / first
     right = found.drifted == (kind != "nothing")
     ok = right and ratio <= 2
-    return {"value": ratio, "refitted": rigid, "kept": found.kept, "p": found.p_value, "ok": ok}
+    facts = {"value": ratio, "refitted": rigid, "kept": found.kept, "how": found.how, "p": found.p_value, "ok": ok}
+    return facts | ({"sensors": found.sensors.told} if found.sensors else {})
 
 
 WHAT = "error / that of the first fit"
-ROWS: tuple[Row, ...] = (
-    *(
-        Row(f"drift: {kind}, {ANCHORS} anchors", 2.0, WHAT, partial(_kept, kind=kind, anchors=True))
-        for kind in ("nothing", "gains", "offsets", "a replaced sensor")
-    ),
-    Row("drift: gains, no anchors", 2.0, WHAT, partial(_kept, kind="gains", anchors=False)),
+KINDS = ("nothing", "gains", "offsets", "a replaced sensor")
+ROWS: tuple[Row, ...] = tuple(
+    Row(f"drift: {kind}, {words}", 2.0, WHAT, partial(_kept, kind=kind, anchors=anchors))
+    for words, anchors in ((f"{ANCHORS} anchors", True), ("no anchors", False))
+    for kind in KINDS
 )

@@ -130,7 +130,9 @@ def _compare(seed: int, *, n: int) -> dict[str, Any]:
         seconds = time.process_time() - start
         facts[name] = [rms(values - new["gauge"]) / spread, foscttm(one, other), seconds]
     rivals = [told[0] for name, told in facts.items() if name != "ours" and not isinstance(told, str)]
-    return {"value": facts["ours"][0] / min(rivals), **facts}
+    gauge = fitted(PAIR[1], "L", seed)[1]
+    round_trip = rms(gauge.decode(gauge.encode(new["gauge"])) - new["gauge"]) / spread  # what no match can mend
+    return {"value": facts["ours"][0] / min(rivals), **facts, "our round trip": round_trip}
 
 
 ROWS: tuple[Row, ...] = tuple(

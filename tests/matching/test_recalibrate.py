@@ -1,5 +1,6 @@
 """`recalibrate`: old coordinates are kept, drift is told from noise."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,8 +10,9 @@ from helpers import random_rotation
 from instruments import SIGMA, fit, gauge, plan, sheet
 from pyloca import LOCA, TrustWarning
 from pyloca.errors import BurstError, MatchError
-from pyloca.matching import recalibrate
+from pyloca.matching import Match, recalibrate
 from pyloca.matching._moved import moved_model
+from pyloca.matching._sensors import read_sensors
 from pyloca.metrics import RigidMap
 
 X = plan(150, 31)
@@ -46,13 +48,93 @@ def test_old_coordinates_are_kept_through_drift(a):
 
 def test_no_drift_is_not_called_drift(a, tmp_path):
     found = recalibrate(a, bursts(sheet))
-    assert not found.drifted and found.how == "shape"
+    assert not found.drifted and found.how == "shape and sensors"
     assert rms(found.refitted.transform(sheet(X)) - a.transform(sheet(X))) < 0.2
     # a second fit would only add its own errors
     assert found.kept and found.model is a and "old one is kept" in str(found)
     np.testing.assert_array_equal(found.coordinates(sheet(X)), a.transform(sheet(X)))
     again = LOCA.load(found.model.save(tmp_path / "new.safetensors"))
     np.testing.assert_array_equal(again.transform(sheet(X)), found.model.transform(sheet(X)))
+
+
+def many(x):
+    """D = 7: more sensors than places need."""
+    centres = np.array([[0, 0], [2, 0], [0, 3], [1, 1], [2, 2], [0.5, 2], [1.5, 0.5]])
+    return np.exp(-np.square(x[:, None] - centres).sum(axis=2) / 8)
+
+
+@pytest.fixture(scope="module")
+def seven():
+    return fit(many, plan(150, 5), 5)
+
+
+GAINS, OFFSETS = np.array([1.1, 0.9, 1.0, 1.2, 0.95, 1.05, 0.85]), np.array([0, 0.05, -0.05, 0, 0.1, 0, 0])
+
+
+def test_sensors_tell_old_coordinates_without_anchors(seven, tmp_path):
+    def now(x):
+        return GAINS * many(x) + OFFSETS
+
+    found = recalibrate(seven, bursts(now))
+    assert found.drifted and found.how == found.match.how == "shape and sensors" and not found.sensors.doubt
+    np.testing.assert_allclose(found.sensors.gains, GAINS, atol=0.03)
+    np.testing.assert_allclose(found.sensors.offsets, OFFSETS, atol=0.03)
+    off = rms(found.coordinates(now(X)) - seven.transform(many(X)))
+    assert off < 0.03 < rms(found.model.transform(now(X)) - seven.transform(many(X)))  # the new fit has its own waves
+    assert off < 3 * np.sqrt(2) * found.match.standard_error
+    assert "a gain and an offset explain 7 of 7" in str(found) and "60 of 60 bursts as anchors" in str(found.match)
+    again = Match.load(found.match.save(tmp_path / "match.safetensors"))
+    np.testing.assert_array_equal(again.coordinates(now(X), "new"), found.coordinates(now(X)))
+
+
+def test_a_replaced_sensor_is_named_and_left_out(seven):
+    def now(x):
+        y = GAINS * many(x)
+        return np.column_stack([y[:, :4], -np.log(y[:, 4]), y[:, 5:]])
+
+    found = recalibrate(seven, bursts(now))
+    assert found.sensors.explained.tolist() == [True] * 4 + [False] + [True] * 2
+    assert "explain 6 of 7; not feature 4" in str(found)
+    assert rms(found.coordinates(now(X)) - seven.transform(many(X))) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            lambda y: y**0.7,
+            "not used: a gain and an offset explain [0-3] of 7|not used: gains and offsets do not settle",
+        ),
+        (lambda y: y[:, [0, 1, 2, 3, 5, 6, 4]], r"not used: a gain and an offset explain 4 of 7; not feature 4"),
+    ],
+)
+def test_where_gains_and_offsets_do_not_explain_sensors_the_shape_decides(seven, change, why):
+    found = recalibrate(seven, bursts(lambda x: change(many(x))))
+    assert found.how == found.match.how == "shape" and re.search(why, str(found))
+
+
+def test_places_that_the_shape_contradicts_are_not_used(seven):
+    """Readings of places farther along: other states, or drift that looks like them."""
+    Z = seven.transform(many(X))
+    for shift, doubt in ((0.05, ""), (0.4, "from where the shape does")):
+        back = RigidMap(np.eye(2), np.array([shift, 0.0]))
+        told = read_sensors(seven, many(X), Z, np.arange(len(Z)), back, np.full(3, 0.05**2), 0.05)
+        assert told.explained.all() and doubt in told.doubt and bool(told.doubt) == bool(doubt)
+
+
+def test_as_many_sensors_as_coordinates_tell_nothing(b):
+    found = recalibrate(b, bursts(lambda x: gauge(x) * [1.2, 1.0]))
+    assert found.how == "shape" and "2 are too few to tell gains from places" in str(found)
+
+
+@pytest.mark.slow
+def test_sensors_decide_where_shapes_are_ambiguous():
+    states = [np.random.RandomState(seed).uniform(0, 1.7, size=(150, 2)) for seed in (35, 36)]
+    old = fit(many, states[0], 35)
+    found = recalibrate(old, bursts(lambda x: 5 * GAINS * many(x), states[1]))  # beyond what its encoder knows
+    assert found.how == "shape and sensors"
+    off = found.coordinates(5 * GAINS * many(states[1])) - old.transform(many(states[1]))
+    assert rms(off) < 0.05
 
 
 @pytest.mark.slow

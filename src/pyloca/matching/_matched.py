@@ -316,7 +316,8 @@ class Match:
         a, b = self.names
         facts = [("instruments", f"{a!r} (D = {self.a.n_features_in_}) and {b!r} (D = {self.b.n_features_in_})")]
         used, n = int(self.used.sum()), len(self.used)
-        facts.append(("evidence", self.how + (f" ({used} of {n} anchors)" if n else "")))
+        kind = "bursts as anchors" if self.how.endswith("sensors") else "anchors"
+        facts.append(("evidence", self.how + (f" ({used} of {n} {kind})" if n else "")))
         if self.chosen is None:
             facts.append(("NO ANSWER", self.refusal()))
         else:

@@ -14,9 +14,11 @@ from pyloca.findings import data_size
 from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
 from pyloca.matching._smooth import smooth
 
-__all__ = ["Instrument", "decoder_variance", "look", "mean_variance", "reading_variance"]
+__all__ = ["Instrument", "decoder_slopes", "decoder_variance", "look", "mean_variance", "reading_variance"]
 
 Array = NDArray[np.float64]
+
+STEP = 1e-4  # of the size of the embedding, for derivatives of a decoder
 
 
 @dataclass(frozen=True)
@@ -110,3 +112,10 @@ def decoder_variance(model: LOCA) -> Array:
         seen = np.where(scale > 0, model.decode(places) / scale, 0.0)
     held_out = found.errors[model.validation_indices_] if len(model.validation_indices_) else found.errors
     return np.square(data_size(seen) * scale) * float(np.square(held_out).mean()) / dim
+
+
+def decoder_slopes(model: LOCA, Z: Array) -> Array:
+    """Return the derivatives (n, D, d) of decoded readings at places (n, d), by central differences."""
+    step = STEP * float(np.sqrt(training_embedding(model).var(axis=0).sum()))
+    ends = [model.decode(Z + step * unit) - model.decode(Z - step * unit) for unit in np.eye(Z.shape[1])]
+    return np.stack(ends, axis=2) / (2 * step)

@@ -11,13 +11,11 @@ from scipy.stats import t as student
 
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.matching._joint import Joint
-from pyloca.matching._precision import decoder_variance
+from pyloca.matching._precision import decoder_slopes, decoder_variance
 
 __all__ = ["Prediction", "predict"]
 
 Array = NDArray[np.float64]
-
-STEP = 1e-4  # of the size of the embedding, for derivatives of a decoder
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,7 @@ def predict(source: LOCA, target: LOCA, joint: Joint, data: Data, i: int, j: int
 
 def _pushed_variance(target: LOCA, W: Array, errors: Array) -> Array:
     """Variances (n, D) of decoded readings from covariances (n, d, d) of coordinates."""
-    step = STEP * float(np.sqrt(training_embedding(target).var(axis=0).sum()))
-    slopes = np.stack(
-        [(target.decode(W + step * unit) - target.decode(W - step * unit)) / (2 * step) for unit in np.eye(W.shape[1])],
-        axis=2,
-    )  # (n, D, d)
+    slopes = decoder_slopes(target, W)
     return np.asarray(np.einsum("nDi,nij,nDj->nD", slopes, errors, slopes))
 
 

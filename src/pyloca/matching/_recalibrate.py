@@ -26,7 +26,10 @@ from pyloca.matching._anchors import Pairs, check_fitted
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
+from pyloca.matching._placed import laid_onto, sensors_of
 from pyloca.matching._rigid import inverse
+from pyloca.matching._sensors import WAVES, Sensors
+from pyloca.matching._solve import Settings
 from pyloca.matching._support import Support
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.thresholds import DRIFTED, NEW_PLACES, STILL_PLACED
@@ -39,7 +42,6 @@ __all__ = ["Recalibration", "recalibrate"]
 Array = NDArray[np.float64]
 
 TOLERATED = 1.5  # times the round-trip errors of held-out bursts, which had a say in the size of the decoder
-WAVES = 4  # independent errors of an encoder
 NEAR = 0.3  # of the spread: old coordinates that are off by less still say which of several candidates is right
 
 
@@ -60,7 +62,7 @@ class Recalibration:
         Of the old model and the new one before it was moved: the evidence, and its errors.
     how : str
         What put the new model into the old coordinates: "anchors", "shape", "anchors and shape", or "shape and old
-        encoder" where shapes alone were ambiguous.
+        encoder" where shapes alone were ambiguous. "shape and sensors", where gains and offsets of the sensors told it.
     drifted : bool
         Whether new bursts disagree with the old model by more than noise.
     p_value : float
@@ -76,6 +78,9 @@ class Recalibration:
         Of the new coordinates about the old ones, per coordinate, without drift.
     start : str
         What the new encoder was trained from: "old weights", or "random weights" where those are of no use.
+    sensors : Sensors or None
+        `gains` and `offsets` of the sensors since the old fit, which of them these `explained`, and a `doubt` where
+        they do not put the new model into the old coordinates; None with anchors.
 
     Examples
     --------
@@ -95,6 +100,7 @@ class Recalibration:
     displacement: Array
     standard_error: float
     start: str
+    sensors: Sensors | None = None
 
     def coordinates(self, Y: Data) -> Array:
         """Compute old coordinates of new readings.
@@ -122,6 +128,9 @@ class Recalibration:
             ("standard error", f"{self.standard_error:.3g} per coordinate, of the new fit"),
             ("drift", f"{drift} (p = {self.p_value:.2g})"),
         ]
+        if self.sensors:
+            doubt = self.sensors.doubt
+            facts.insert(1, ("sensors", f"not used: {doubt}" if doubt else self.sensors.told))
         if self.kept:
             facts.append(("model", "the old one is kept: a new fit would only add its own errors"))
         if len(moved):
@@ -169,9 +178,11 @@ def recalibrate(
     A model with the settings of the old one is fitted to the new bursts. Its encoder starts from the old weights, and
     an alignment of the new bursts guards it against their mistakes; where the solver reduces many measurements to a few
     directions first, which are others for other bursts, weights are random. It is put into the old coordinates by
-    `match`, with anchors or by shape. Where shapes are ambiguous, as for a square, the old encoder decides, if it still
-    places the new bursts roughly: the candidate nearest to its coordinates is taken. If the new bursts disagree with
-    the old model by no more than noise, and lie where it was fitted, the old model is kept.
+    `match`, with anchors or by shape. Without anchors, sensors are asked as well: where a new gain and a new offset of
+    each explain the new readings by the old decoder, they tell far better than shapes where the new bursts are. Where
+    shapes are ambiguous, as for a square, they decide; or the old encoder does, if it still places the new bursts
+    roughly: the candidate nearest to its coordinates is taken. If the new bursts disagree with the old model by no more
+    than noise, and lie where it was fitted, the old model is kept.
 
     Parameters
     ----------
@@ -221,7 +232,7 @@ def recalibrate(
     >>> X, bursts = measure([1.0, 1.2, 1.0])
     >>> found = recalibrate(model, bursts)
     >>> found.drifted, found.how
-    (True, 'shape')
+    (True, 'shape and sensors')
     """
     check_fitted(model, "old")
     start = _old_weights(model)
@@ -241,13 +252,18 @@ def recalibrate(
             unevenness=unevenness,
             random_state=random_state,
         )
-    how = found.how
+    how, sensors = found.how, None
+    means = read_like(model, new_bursts).statistics.means if anchors is None else None
     if choose is not None:
         found, how = found.choose(choose), how if found.chosen == choose else f"{how} and choice"
     elif found.chosen is None and found.ambiguous:
-        found = _nearest(found, old, fresh.embedding_, inside)
-        how = f"{how} and old encoder"
+        found, how = _decided(found, means, old, inside)
     back = inverse(found.rigid)  # raises where there is no answer
+    if means is not None:
+        settings = Settings(found.scaled, False, unevenness, random_state)
+        found, sensors = laid_onto(found, sensors_of(found, means), settings)
+        how = how if sensors.doubt else f"{how} and sensors"
+        back = inverse(found.rigid)
     moved = moved_model(fresh, back)
     error = found.rigid_error * back.scale
     displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
@@ -257,7 +273,18 @@ def recalibrate(
     trained = "random weights" if start is None else "old weights"
     kept = bool(p >= DRIFTED and inside.mean() >= 1 - NEW_PLACES)
     best = model if kept else moved
-    return Recalibration(best, moved, kept, found, how, bool(p < DRIFTED), p, *tests, displacement, error, trained)
+    drifted = bool(p < DRIFTED)
+    return Recalibration(best, moved, kept, found, how, drifted, p, *tests, displacement, error, trained, sensors)
+
+
+def _decided(found: Match, means: Array | None, old: Array, inside: NDArray[np.bool_]) -> tuple[Match, str]:
+    """Choose one of several candidates: the only one with which sensors agree, or the nearest to the old encoder's."""
+    if means is not None and not found.continuous:
+        chosen = [found.choose(i) for i, one in enumerate(found.candidates) if one.possible]
+        agree = [one for one in chosen if not sensors_of(one, means).doubt]
+        if len(agree) == 1:
+            return agree[0], found.how
+    return _nearest(found, old, found.b.embedding_, inside), f"{found.how} and old encoder"
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:
