@@ -130,11 +130,19 @@ def test_recalibrate(folder, tmp_path):
     rows = [[f"r{i // 30}", *row] for i, row in enumerate(readings.tolist())]
     write(tmp_path / "today.csv", ["burst_id", "x", "y", "z"], np.array(rows, dtype=object))
     path = tmp_path / "new.safetensors"
-    done = run("recalibrate", folder / "sheet.safetensors", tmp_path / "today.csv", "-o", path, "--json")
+    call = ("recalibrate", folder / "sheet.safetensors", tmp_path / "today.csv", "-o", path)
+    drift = tmp_path / "drift.safetensors"
+    done = run(*call, "--json", "--match", drift)
     facts = json.loads(done.stdout)
     assert facts["drifted"] and not facts["old_model_kept"] and "more than noise" in done.stderr
     new, old = LOCA.load(path), LOCA.load(folder / "sheet.safetensors")
-    assert np.abs(new.encode(sheet(states) * [1.1, 1, 1]) - old.encode(sheet(states))).max() < 0.4
+    truth = old.encode(sheet(states))
+    moved = np.abs(new.encode(sheet(states) * [1.1, 1, 1]) - truth)
+    assert moved.max() < 0.4
+    write(tmp_path / "readings.csv", ["x", "y", "z"], (sheet(states) * [1.1, 1, 1]).tolist())
+    done = run("transform", drift, tmp_path / "readings.csv", "--from", "new")
+    told = np.loadtxt(done.stdout.splitlines()[1:], delimiter=",")
+    assert np.square(told - truth).sum() <= 1.05 * np.square(moved).sum()  # the match knows displacements as well
 
 
 def test_recalibrate_refuses_a_candidate_that_is_not_there(folder, tmp_path):

@@ -199,6 +199,13 @@ def fuse(
 @READINGS
 @UNEVENNESS
 @CHOOSE
+@click.option(
+    "--match",
+    "matched",
+    type=FILE,
+    help="Also write the match of the old model and the new one to this .safetensors file. With it, 'transform --from "
+    "new' takes new readings nearer to the old coordinates than the new model does, which is moved rigidly.",
+)
 @columns_options("that of the fit")
 @JSON
 @debug_option
@@ -209,6 +216,7 @@ def recalibrate(
     readings: tuple[str, str] | None,
     unevenness: float,
     choose: int | None,
+    matched: Path | None,
     columns: Columns,
     as_json: bool,
 ) -> None:
@@ -220,9 +228,11 @@ def recalibrate(
 
     \b
     Example:
-      pyloca recalibrate old.safetensors today.csv -o new.safetensors
+      pyloca recalibrate old.safetensors today.csv -o new.safetensors --match drift.safetensors
+      pyloca transform drift.safetensors readings.csv --from new
     """
-    writable(output, ".safetensors")
+    for path in (output, matched):
+        writable(path, ".safetensors")
     from pyloca.cli._data import read_bursts_like
     from pyloca.estimator import LOCA
     from pyloca.matching import recalibrate as fit_again
@@ -236,9 +246,12 @@ def recalibrate(
     if hasattr(old, "table_"):
         found.model.table_ = old.table_
     found.model.save(output)
+    if matched is not None:
+        found.match.save(matched)
     if as_json:
         facts = {
             "model": str(output),
+            "match": None if matched is None else str(matched),
             "evidence": found.how,
             "drifted": found.drifted,
             "old_model_kept": found.kept,
