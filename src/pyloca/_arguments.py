@@ -21,6 +21,7 @@ __all__ = [
     "is_integer",
     "is_positive",
     "refuse_masked",
+    "refuse_text",
 ]
 
 LARGEST = 1e100  # of a value that can be squared and summed
@@ -56,6 +57,14 @@ def refuse_masked(name: str, values: Any, error: type[ValueError] = ValueError) 
             f"{name} is a masked array, whose mask would be lost. Leave out what is masked (points of bursts with "
             "pyloca.bursts.drop_missing), or fill it: filled(np.nan) marks it as missing."
         )
+
+
+def refuse_text(name: str, values: Any) -> None:
+    """Refuse an array or a data frame that holds text, which scikit-learn would read as numbers, "1_5" as 15."""
+    array = np.asarray(values)
+    cells = array.ravel() if array.dtype.kind == "O" else ()
+    if array.dtype.kind in "USV" or any(isinstance(cell, (str, bytes)) for cell in cells):
+        raise ValueError(f"{name} holds text; expected real numbers. Convert it with astype(float).")
 
 
 def as_numbers(name: str, values: Any, error: type[ValueError] = ValueError) -> NDArray[np.float64]:

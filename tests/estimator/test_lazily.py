@@ -81,6 +81,13 @@ def test_a_dataset_is_told_from_an_array(model):
             method(dataset)
 
 
+@pytest.mark.parametrize("kind", [str, object])
+def test_text_is_not_read_as_numbers(model, kind):
+    text = ARRAY[:3, 0].astype(str).astype(kind)
+    with pytest.raises(ValueError, match="X holds text"):
+        model.transform(text)
+
+
 def test_bad_rows_of_lazy_arrays_are_counted_from_the_first_of_all(model):
     points = ARRAY[:, 0].copy()
     points[70, 1] = np.nan

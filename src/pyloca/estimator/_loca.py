@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked
+from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked, refuse_text
 from pyloca._forks import COMPUTING
 from pyloca._points import as_points, is_labelled
 from pyloca.bursts import Bursts
@@ -619,6 +619,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Any, *, named: bool = False, before: int = 0) -> NDArray[np.float64]:
         """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
         refuse_masked("X", X)
+        refuse_text("X", X)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         if named and np.shape(X)[1:] == (self.n_features_in_,):  # scikit-learn would miss the names
             rows = check_array(X, **options)
