@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 STEPS = 30  # of Gauss–Newton at most; from where shapes lead, a handful are enough
 SETTLED = 1e-3  # of the error of the shapes, by which the last step moves places
 EXPLAINED = 3.0  # times the decoder's own error, up to which a gain and an offset explain a sensor
+FINEST = 1e-4  # of a sensor's spread: no decoder is taken to be better, not even one of a plane
 DEAD = 0.1  # gain below which a sensor hardly answers any more
 WAVES = 4  # independent errors of a network: bursts next to each other share theirs
 FAR = 3.0  # errors of the shapes by which sensors may move places; more is another set of states, or other drift
@@ -113,7 +114,9 @@ def read_sensors(
     """
     start = np.asarray(back.apply(fresh))
     (n, d), own = start.shape, decoder_variance(model)
-    live = np.flatnonzero((own > 0) & (model.decode(start).var(axis=0) > own))
+    spread = model.decode(start).var(axis=0)
+    live = np.flatnonzero((own > 0) & (spread > own))
+    own = np.maximum(own, FINEST**2 * spread)
     live = live[:: max(1, -(-len(live) // MOST))]
     gains, offsets = (np.full(len(own), np.nan) for _ in range(2))
     explained = np.zeros(len(own), dtype=bool)
