@@ -76,10 +76,10 @@ def counted(at: Callable[[int], None] = lambda number: None) -> Iterator[list[in
     """Count the evaluations that workers are asked for, and call `at` with the number of each before it."""
     asked, sums = [0], _shards.Shards.sums
 
-    def watched(self: _shards.Shards, theta: Any) -> Any:
+    def watched(self: _shards.Shards, *arguments: Any) -> Any:
         asked[0] += 1
         at(asked[0])
-        return sums(self, theta)
+        return sums(self, *arguments)
 
     _shards.Shards.sums = watched  # type: ignore[method-assign]
     try:
