@@ -122,8 +122,8 @@ def test_the_whole_whitening_objective_and_its_gradient(monkeypatch, k, dim, d, 
     captured = []
     init = _descent.Evaluation.__init__
 
-    def spy(self, kernel, stack, loss, decay):
-        init(self, kernel, stack, loss, decay)
+    def spy(self, kernel, stack, loss, decay, shards=None):
+        init(self, kernel, stack, loss, decay, shards)
         if loss.func in (_fast._likelihood, _fast._anchored):
             captured.append(self)
 
