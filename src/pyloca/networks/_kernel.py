@@ -148,7 +148,7 @@ class MLPKernel:
             self._views(self.penalty)[-1][:, self._sizes[-1][0] + 1 :] = 0
 
     def single(self) -> MLPKernel:
-        """Return a twin in single precision, which takes half the time; its module is its own.
+        """Return a twin in single precision, which is quicker; its module is its own.
 
         Returns
         -------
