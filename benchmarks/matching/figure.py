@@ -42,8 +42,8 @@ def draw(path: Path = PICTURE) -> None:
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in (anchors, overlap):
-        axes.set_ylim(bottom=0)
-    rivals.set_ylim(top=50)  # room for the legend
+        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
+    rivals.set_ylim(top=50)
     figure.savefig(path, dpi=110)
 
 
