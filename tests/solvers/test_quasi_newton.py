@@ -153,7 +153,7 @@ def test_a_ridge_changes_the_memory_and_is_forgotten_nowhere(ridge):
     for s, y in zip(*memory._window()[:2], strict=True):
         torch.testing.assert_close(y, changed @ s)
         assert float(s @ y) == pytest.approx(1)
-        naive.append(s.clone(), y.clone())
+        naive.append(s.clone(), torch.zeros_like(y), y.clone())
     torch.testing.assert_close(memory.direction(other.gradient), naive.direction(other.gradient))
     fresh = LBFGS(with_ridge, optimizer.theta)
     for _ in range(10):

@@ -237,8 +237,9 @@ def shared_strain(embedding: Array, pushed: Array, *, scale: bool = True) -> Sha
     # Strains of short waves cancel out in distances: what a tenth of the bursts share does not.
     count = min(max(2 * pushed.shape[1], int(SHARING * n)), n - 1)
     near = cKDTree(embedding).query(embedding, count + 1)[1][:, 1:]
-    pairs = np.unique(np.sort(np.c_[np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1), axis=0)
-    products = np.einsum("pi,pi->p", strains[pairs[:, 0]], strains[pairs[:, 1]])
+    rows = np.repeat(np.arange(n), near.shape[1])
+    ones, others = np.divmod(np.unique(np.minimum(rows, near.ravel()) * n + np.maximum(rows, near.ravel())), n)
+    products = np.einsum("pi,pi->p", strains[ones], strains[others])
     error = float(np.sqrt(np.square(products).sum()))
     return SharedStrain(float(products.mean()) / 2, float(products.sum()) / error if error > 0 else 0.0)
 

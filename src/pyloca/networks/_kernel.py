@@ -99,7 +99,9 @@ class MLPKernel:
     """Hand-propagated forward and reverse passes of an `MLP`, with buffers that are allocated once.
 
     Each layer's weights and bias, and in the last layer those of the skip, lie together in θ as one matrix (n_out,
-    n_in + 1 + …), so that a row is all that enters a neuron.
+    n_in + 1 + …), so that a row is all that enters a neuron. What a layer multiplies has the same rows: the layer below,
+    ones for points and zeros for tangents, and for the skip the stack itself. So a layer is one matrix product, and its
+    gradient another.
     Inside, points are columns: such matrix products are a third faster than with points as rows.
 
     Parameters
@@ -139,6 +141,7 @@ class MLPKernel:
         self._biases = [rows[:, n_in] for rows, (n_in, _) in zip(self._layers, self._sizes, strict=True)]
         self._skip = None if module.skip is None else self._layers[-1][:, self._sizes[-1][0] + 1 :]
         self._shape: tuple[int, int] | None = None
+        self._one = torch.ones_like(self.theta[0])
         self.penalty: Tensor | None = None
 
     def spare_skip(self) -> None:
@@ -227,7 +230,11 @@ class MLPKernel:
         self._shape = (slabs, n)
         widths = [n_out for _, n_out in self._sizes]
         like = self.theta
-        self._values = [like.new_empty(width, slabs, n) for width in widths]
+        self._inputs = [like.new_zeros(shape[1], slabs, n) for shape in self._shapes]  # what each layer multiplies
+        for inputs, (n_in, _) in zip(self._inputs, self._sizes, strict=True):
+            inputs[n_in, 0] = 1  # the bias moves points, not tangents
+        above = [inputs[:width] for inputs, width in zip(self._inputs[1:], widths, strict=False)]
+        self._values = [*above, like.new_empty(widths[-1], slabs, n)]
         self._back = [like.new_empty(width, slabs, n) for width in widths[:-1]]
         self._slopes = [like.new_empty(width, n) for width in widths[:-1]]
 
@@ -243,28 +250,25 @@ class MLPKernel:
         Tensor (1 + k, n, d)
             Overwritten by the next call.
         """
-        slabs, n, _ = stack.shape
+        slabs, n, n_in = stack.shape
         self._allocate(slabs, n)
-        columns = self._columns = stack.reshape(slabs * n, -1).T  # (D, (1 + k) n)
-        h = columns
-        for i, weights in enumerate(self._weights):
-            out = self._values[i]
-            h = torch.mm(weights, h, out=out.view(-1, slabs * n))
-            out[:, 0] += self._biases[i][:, None]
+        columns = stack.permute(2, 0, 1)  # (D, 1 + k, n)
+        self._inputs[0][:n_in] = columns
+        if self._skip is not None:
+            self._inputs[-1][-n_in:] = columns
+        for i, (rows, inputs, out) in enumerate(zip(self._layers, self._inputs, self._values, strict=True)):
+            torch.mm(rows, inputs.view(-1, slabs * n), out=out.view(-1, slabs * n))
             if i < len(self._slopes):
                 self._activate(out, self._slopes[i])
-        if self._skip is not None:
-            h.addmm_(self._skip, columns)
         return self._values[-1].permute(1, 2, 0)
 
     def _activate(self, out: Tensor, slope: Tensor) -> None:
         value = out[:, 0]
         if self.module.activation == "tanh":  # in place: the default, so nearly every fit runs it
             # 1 − 2 / (1 + e²ᵘ): exact to rounding of 1, which is all that a sum of neurons needs, and quicker
-            torch.mul(value, 2.0, out=slope)
-            torch.mul(slope.exp_().add_(1.0).reciprocal_(), -2.0, out=value).add_(1.0)
-            torch.mul(value, value, out=slope)
-            torch.sub(1.0, slope, out=slope)
+            torch.mul(value, 2.0, out=slope).exp_().add_(1.0).reciprocal_()
+            torch.add(self._one, slope, alpha=-2.0, out=value)
+            torch.addcmul(self._one, value, value, value=-1.0, out=slope)
         else:
             value.copy_(self._phi.value(value))
             slope.copy_(self._phi.slope(value))
@@ -279,19 +283,13 @@ class MLPKernel:
         grad : Tensor (p,)
             What the gradient is added to.
         """
-        layers = self._gradients
-        self._gradient.zero_()
         back = cotangent.permute(2, 0, 1).contiguous()  # (d, 1 + k, n)
         points = back.shape[1] * back.shape[2]
-        if self._skip is not None:
-            layers[-1][:, self._sizes[-1][0] + 1 :].addmm_(back.view(-1, points), self._columns.T)
-        for i in range(len(layers) - 1, -1, -1):
+        for i in range(len(self._layers) - 1, -1, -1):
             if i < len(self._slopes):
                 self._deactivate(back, i)
-            flat, n_in = back.view(-1, points), self._sizes[i][0]
-            h = self._columns if i == 0 else self._values[i - 1].view(-1, points)
-            layers[i][:, :n_in].addmm_(flat, h.T)
-            layers[i][:, n_in] += back[:, 0].sum(dim=1)
+            flat = back.view(-1, points)
+            torch.mm(flat, self._inputs[i].view(-1, points).T, out=self._gradients[i])
             if i > 0:
                 below = self._back[i - 1]
                 torch.mm(self._weights[i].T, flat, out=below.view(-1, points))
@@ -334,16 +332,10 @@ class MLPKernel:
         """
         back = rows(self.forward(stack).double()).to(self.theta).permute(0, 3, 1, 2).contiguous()  # (R, d, 1 + k, n)
         inverse: list[Tensor] = [torch.empty(0)] * len(self._layers)
-        columns = stack.permute(2, 0, 1)  # (D, 1 + k, n)
-        one = torch.zeros_like(columns[:1])
-        one[:, 0] = 1  # the bias moves points, not tangents
         for i in range(len(self._layers) - 1, -1, -1):
             if i < len(self._slopes):
                 self._deactivate(back, i)
-            inputs = [columns if i == 0 else self._values[i - 1], one]
-            if i == len(self._layers) - 1 and self._skip is not None:
-                inputs.append(columns)
-            inverse[i] = inverse_blocks(torch.cat(inputs), back, ridge)
+            inverse[i] = inverse_blocks(self._inputs[i], back, ridge)
             if i > 0:
                 back = torch.einsum("oi,rosn->risn", self._weights[i], back).contiguous()
 

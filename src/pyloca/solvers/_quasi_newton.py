@@ -272,8 +272,7 @@ class LBFGS:
                 break
         else:
             return False
-        s, y = direction.mul_(step), gradient - self.gradient
-        self._memory.append(s, y)
+        self._memory.append(direction.mul_(step), self.gradient, gradient)
         self.theta, self.value, self.gradient = theta, value, gradient
         return True
 
@@ -289,6 +288,7 @@ class _Memory:
     def __init__(self, like: Tensor, size: int = MEMORY) -> None:
         self.size = size
         self.metric: Preconditioner | None = None
+        self._latest: tuple[Tensor, Tensor] | None = None  # a gradient g and M g
         self._pairs = [like.new_zeros(2 * size, len(like)) for _ in range(3)]  # s, y and M y, as rows
         self._products = [like.new_zeros(2 * size, 2 * size) for _ in range(2)]  # s y′ and y M y′
         self._first = self._last = 0
@@ -323,14 +323,18 @@ class _Memory:
         return *(buffer[now] for buffer in self._pairs), *(buffer[now, now] for buffer in self._products)
 
     def set_metric(self, metric: Preconditioner | None) -> None:
-        self.metric = metric
+        self.metric, self._latest = metric, None
         _, y, my, _, ymy = self._window()
         if len(y):
             my.copy_(self._apply(y))
             torch.mm(y, my.T, out=ymy)
 
-    def append(self, s: Tensor, y: Tensor) -> None:
-        """Remember a step with sᵀy > 0, in place of the oldest when the memory is full."""
+    def append(self, s: Tensor, before: Tensor, after: Tensor) -> None:
+        """Remember a step and the gradients at its ends, with sᵀy > 0, in place of the oldest when the memory is full."""
+        applied = self._apply_to_gradient(before)
+        self._remember(s, after - before, self._apply_to_gradient(after) - applied)
+
+    def _remember(self, s: Tensor, y: Tensor, my: Tensor) -> None:
         if len(self) == self.size:
             self._first += 1
         if self._last == 2 * self.size:
@@ -340,7 +344,7 @@ class _Memory:
         window_s, window_y, window_my, sy, ymy = self._window()
         torch.div(s, root, out=window_s[-1])
         latest = torch.div(y, root, out=window_y[-1])
-        window_my[-1] = self._apply(latest)
+        torch.div(my, root, out=window_my[-1])
         torch.mv(window_s, latest, out=sy[:, -1])
         ymy[-1] = ymy[:, -1] = torch.mv(window_my, latest)
 
@@ -359,20 +363,26 @@ class _Memory:
         self.clear()
         for s, y in pairs:
             if float(torch.dot(s, y)) > 0.1:  # of 1
-                self.append(s, y)
+                self._remember(s, y, self._apply(y))
 
     def direction(self, gradient: Tensor) -> Tensor:
         """Compute −H g, H = γM + S R⁻ᵀ(I + γ YᵀMY)R⁻¹Sᵀ − γ(S R⁻ᵀYᵀM + MY R⁻¹Sᵀ), R the upper triangle of SᵀY."""
-        out = self._apply(gradient)
+        applied = self._apply_to_gradient(gradient)
         if not len(self):
-            return out.mul_(-min(1.0, 1.0 / max(float(out.abs().sum()), 1e-300)))
+            return applied * -min(1.0, 1.0 / max(float(applied.abs().sum()), 1e-300))
         s, _, my, sy, ymy = self._window()
-        triangle, gamma = sy.triu(), float(1 / ymy[-1, -1])
-        u = torch.linalg.solve_triangular(triangle, torch.mv(s, gradient)[:, None], upper=True)  # R⁻¹ Sᵀ g
+        gamma = float(1 / ymy[-1, -1])
+        u = torch.linalg.solve_triangular(sy, torch.mv(s, gradient)[:, None], upper=True)  # R⁻¹ Sᵀ g
         v = torch.addmm(u, ymy, u, alpha=gamma).sub_(torch.mv(my, gradient)[:, None], alpha=gamma)
-        v = torch.linalg.solve_triangular(triangle.T, v, upper=False)
-        out.mul_(gamma).addmv_(s.T, v[:, 0]).addmv_(my.T, u[:, 0], alpha=-gamma)
-        return out.neg_()
+        v = torch.linalg.solve_triangular(sy.T, v, upper=False)
+        out = applied * -gamma
+        return out.addmv_(s.T, v[:, 0], alpha=-1.0).addmv_(my.T, u[:, 0], alpha=gamma)
+
+    def _apply_to_gradient(self, gradient: Tensor) -> Tensor:
+        """Return M g; that of the latest gradient is kept, since a step asks for it at its end and the next at its start."""
+        if self._latest is None or self._latest[0] is not gradient:
+            self._latest = gradient, self._apply(gradient)
+        return self._latest[1]
 
     def _apply(self, vectors: Tensor) -> Tensor:
         return vectors.clone() if self.metric is None else self.metric(vectors)
