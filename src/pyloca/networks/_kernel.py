@@ -99,9 +99,9 @@ class MLPKernel:
     """Hand-propagated forward and reverse passes of an `MLP`, with buffers that are allocated once.
 
     Each layer's weights and bias, and in the last layer those of the skip, lie together in θ as one matrix (n_out,
-    n_in + 1 + …), so that a row is all that enters a neuron. What a layer multiplies has the same rows: the layer below,
-    ones for points and zeros for tangents, and for the skip the stack itself. So a layer is one matrix product, and its
-    gradient another.
+    n_in + 1 + …), so that a row is all that enters a neuron. What a layer multiplies is laid out alike: the layer
+    below, ones for points and zeros for tangents, and for the skip the stack itself. So a layer is one matrix product,
+    and its gradient another.
     Inside, points are columns: such matrix products are a third faster than with points as rows.
 
     Parameters

@@ -330,7 +330,7 @@ class _Memory:
             torch.mm(y, my.T, out=ymy)
 
     def append(self, s: Tensor, before: Tensor, after: Tensor) -> None:
-        """Remember a step and the gradients at its ends, with sᵀy > 0, in place of the oldest when the memory is full."""
+        """Remember a step with sᵀy > 0 and the gradients at its ends; the oldest goes when the memory is full."""
         applied = self._apply_to_gradient(before)
         self._remember(s, after - before, self._apply_to_gradient(after) - applied)
 
@@ -379,7 +379,7 @@ class _Memory:
         return out.addmv_(s.T, v[:, 0], alpha=-1.0).addmv_(my.T, u[:, 0], alpha=gamma)
 
     def _apply_to_gradient(self, gradient: Tensor) -> Tensor:
-        """Return M g; that of the latest gradient is kept, since a step asks for it at its end and the next at its start."""
+        """Return M g, kept for the latest gradient: a step asks for it at its end, and the next at its start."""
         if self._latest is None or self._latest[0] is not gradient:
             self._latest = gradient, self._apply(gradient)
         return self._latest[1]
