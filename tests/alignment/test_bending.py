@@ -88,6 +88,17 @@ def test_an_oval_tube_becomes_rounder_wherever_bursts_are_dense(uneven, left):
     assert np.median(np.abs(after / before - 1)) < 0.01  # lengths are kept
 
 
+def test_a_part_of_the_way_is_on_straight_lines():
+    positions, frames, _ = tube(150, 0, 0.3)
+    there, turned = unbend(statistics_of(positions, frames), positions, frames)
+    half, half_turned = unbend(statistics_of(positions, frames), positions, frames, 0.5)
+    np.testing.assert_allclose(half, (positions + there) / 2, atol=1e-12)
+    np.testing.assert_allclose(
+        half_turned @ half_turned.transpose(0, 2, 1), np.tile(np.eye(2), (150, 1, 1)), atol=1e-12
+    )
+    assert np.abs(half_turned - turned).max() < np.abs(frames - turned).max()
+
+
 def test_a_sphere_has_no_needless_bends_and_stays():
     points = np.random.RandomState(0).standard_normal((400, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)

@@ -148,7 +148,7 @@ def align(
 
 
 def unbend(
-    statistics: BurstStatistics, positions: NDArray[np.float64], frames: NDArray[np.float64]
+    statistics: BurstStatistics, positions: NDArray[np.float64], frames: NDArray[np.float64], part: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Take out of an embedded surface the bends that its lengths do not ask for.
 
@@ -160,11 +160,13 @@ def unbend(
         A surface with the right lengths, such as an encoder makes, d > k.
     frames : (N, k, d) array
         Its tangents.
+    part : float, default=1
+        How far to go from the given surface to the most evenly bent one, on straight lines.
 
     Returns
     -------
     positions, frames : (N, d) array, (N, k, d) array
-        A surface with the same lengths, as evenly bent as they allow, in the same place.
+        A surface with the same lengths (nearly, if 0 < `part` < 1), as evenly bent as they allow, in the same place.
 
     Examples
     --------
@@ -181,7 +183,8 @@ def unbend(
     centre = positions.mean(axis=0)
     relaxed, turned = relax_bends(edges, positions - centre, frames, *SETTLED)
     turn = polar(relaxed.T @ (positions - centre))
-    return relaxed @ turn + centre, turned @ turn
+    relaxed, turned = relaxed @ turn + centre, turned @ turn
+    return (1 - part) * positions + part * relaxed, polar((1 - part) * frames + part * turned)
 
 
 def _principal_axes(positions: NDArray[np.float64]) -> NDArray[np.float64]:
