@@ -33,7 +33,7 @@ RIDGES = 10.0 ** np.arange(-14.0, 0.0)  # λ, as a part of the largest eigenvalu
 WORTH = 0.9  # more units must bring the error below this part
 # Error, as a part of the data's size, that is good enough: the smoothest units that reach it are taken. Rougher ones
 # may come nearer to the bursts, but not across a hole between them (the experiment `decoder`).
-EXACT = 1.5e-3
+EXACT = 1e-3
 AS_GOOD = 1.05  # elsewhere, of solutions with at most so many times the least error, the one with the smallest weights
 JITTER = 0.1  # distance at which units bend from a random burst
 FEW_JUDGES = 30  # held-out bursts; with fewer, training bursts take turns
