@@ -439,7 +439,7 @@ UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels o
 
 SPIKE_NEAREST = _define("SPIKE_NEAREST", 4.0, "burst sizes within which no point is a spike")
 SPIKE_STEEPEST = _define(
-    "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
+    "SPIKE_STEEPEST", 3.0, "exponent of the tail of clean distances, as Student's t with 3 degrees of freedom has it"
 )
 SPIKE_WINDOW = _define("SPIKE_WINDOW", 1.25, "factor of distance within which points beyond it are counted")
 SPIKE_WIDEST = _define("SPIKE_WIDEST", 1.75, "the widest such factor within which a gap is looked for")

@@ -36,7 +36,7 @@ from pyloca.findings._path import path, wrong_rows
 from pyloca.findings._round_trip import RoundTrip, data_size, lossy, nearest_pairs, noise_of_means, unforeseen_steps
 from pyloca.findings._sampling import Sampling, few_bursts
 from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows
+from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows, variances_within
 from pyloca.networks import apply_rows
 from pyloca.thresholds import (
     BENT,
@@ -351,7 +351,7 @@ def _bent(fit: Fit) -> Finding | None:
             values = np.square(fit.burst_std * np.linalg.svd(slopes, compute_uv=False))
         else:
             centred = encoded - encoded.mean(axis=1, keepdims=True)
-            values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
+            values = variances_within(centred, fit.k, fit.statistics.scatter)
         pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
         changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
     change = float(np.median(changes))
