@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.stats import chi2
 
+from pyloca._arguments import LARGEST
 from pyloca.bursts import Bursts
 from pyloca.geometry._local import Local, look_flattened
 from pyloca.geometry._sample import sample_rows
@@ -25,14 +27,14 @@ Array = NDArray[np.float64]
 
 FEWEST_POINTS = 4  # and 2 k, for a scatter
 EVEN = 1.5  # counts of bursts may differ by this factor: the scatter of few points is smaller, by the law
-GAIN = 1.3  # times as certain as the covariance that it must be
+GAIN = 1.25  # times as certain as the covariance that it must be
 FIRST_LOOK, LOOKED_AT, NEIGHBORS = 200, 1000, 10  # bursts
 # The far points say how much of the variance is in them, and are too few to say it well. Beyond the farthest hundred
 # (of fewer points, one in fifty) the variance is that of a power law, whose exponent the farthest fiftieth tells.
 FARTHEST, FARTHEST_PART, LEAST_EXPONENT = 100, 0.02, 1.15
 FAMILY_ERROR = 0.1  # of the factor, if it is taken from laws of Student and the law is another
 LONGEST = 60  # points of bursts that are simulated: of more, the factor hardly depends on their number
-SIMULATED, LAWS = 300, (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
+SIMULATED, LAWS = 600, (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
 
 
 class Scatter(NamedTuple):
@@ -46,6 +48,10 @@ class Scatter(NamedTuple):
         Relative error of the factor.
     tails : float
         How many times as much sampling changes the scatter as the covariance of Gaussian points.
+
+    Examples
+    --------
+    See `variances_within`.
     """
 
     factor: float
@@ -73,10 +79,13 @@ def find_scatter(bursts: Bursts, k: int) -> Scatter | None:
     if low < 2 * k + FEWEST_POINTS or high > EVEN * low or bursts.effective_counts is not None:
         return None
     alike = bursts[np.flatnonzero((counts >= low) & (counts <= high))]
-    if _tails([look_flattened(block, k)[0] for _, block in _few(alike, FIRST_LOOK).blocks()], k) < GAIN:
+    first = _seen(_few(alike, FIRST_LOOK), k)
+    if first is None or _tails([part for part, _ in first], k) < GAIN:
         return None
     sample = _few(alike, LOOKED_AT)
-    seen = [look_flattened(block, k) for _, block in sample.blocks()]
+    seen = _seen(sample, k)
+    if seen is None:
+        return None
     law = _student(k, round(min(float(np.median(sample.counts)), LONGEST)))
     tails = _tails([part for part, _ in seen], k)
     usable = [_Usable.of(part, flattened) for part, flattened in seen]
@@ -114,6 +123,14 @@ class _Usable(NamedTuple):
 
 def _few(bursts: Bursts, most: int) -> Bursts:
     return bursts[sample_rows(len(bursts), most)]
+
+
+def _seen(sample: Bursts, k: int) -> list[tuple[Local, Array]] | None:
+    """Look at bursts; None if there are values that cannot be used, which the pass over all bursts refuses by name."""
+    blocks = [block for _, block in sample.blocks()]
+    if not all(np.abs(block).max() <= LARGEST for block in blocks):  # nan is not
+        return None
+    return [look_flattened(block, k) for block in blocks]
 
 
 def _tails(seen: list[Local], k: int) -> float:
@@ -185,9 +202,11 @@ def _student(k: int, m: int) -> _Student:
         found, spread = scatter(points)
         size = float(np.trace(found.mean(axis=0))) / k
         values = np.linalg.eigvalsh(found / size)
-        loss = float((values.sum(axis=1) - np.log(values).sum(axis=1) - k).mean())
-        rows.append((spread.mean(), 1 / size, loss * 2 * (m - 1) / (k * (k + 1))))
-    return _Student(*np.array(rows).T)
+        rows.append((spread.mean(), 1 / size, np.median(values.sum(axis=1) - np.log(values).sum(axis=1) - k)))
+    spreads, factors, losses = np.array(rows).T
+    # that of the covariance of Gaussian points has the law of χ², but for Bartlett's factor
+    bartlett = 1 - (2 * k**2 + 3 * k - 1) / (6 * (k + 1) * (m - 1))
+    return _Student(spreads, factors, losses * (m - 1) * bartlett / chi2.median(k * (k + 1) / 2))
 
 
 def variances_within(centred: Array, k: int, rule: Scatter | None) -> Array:
