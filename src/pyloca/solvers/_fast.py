@@ -312,11 +312,14 @@ class _FastSolver:
         for denser in SPARSER:
             if not STRAINED.passed(beyond) or round(denser * usual_neighbors(k)) < max(k + 2, FEWEST_NEIGHBORS):
                 break
-            other = self._aligned({"denser": denser})
-            if other is None or MANY_APART.passed(other[0]):
+            # frames that were turned over at a bend stay so; geodesics do not ask them
+            tried = [self._aligned({"denser": denser} | method) for method in ({}, {"method": "geodesic"})]
+            sound = [one[1] for one in tried if one is not None and not MANY_APART.passed(one[0])]
+            if not sound:
                 break
-            beyond = self._strain(other[1])
-            best = other[1] if CURED.passed(beyond / strain) else best
+            other = min(sound, key=self._strain)
+            beyond = self._strain(other)
+            best = other if CURED.passed(beyond / strain) else best
         return best
 
     def _strain(self, start: Alignment) -> float:
