@@ -113,6 +113,22 @@ NOT_VERDICTS |= {
     "PLACES",
     "PER_SENSOR",
 }
+# geometry/_scatter.py, _scatter_rule.py: how the shape of heavy-tailed bursts is estimated, and when that pays
+NOT_VERDICTS |= {
+    "DEGREES",
+    "EVEN",
+    "FAMILY_ERROR",
+    "FARTHEST",
+    "FARTHEST_PART",
+    "FIRST_LOOK",
+    "GAIN",
+    "LAWS",
+    "LEAST_EXPONENT",
+    "LONGEST",
+    "LOOKED_AT",
+    "NEIGHBORS",
+    "SHIFTS",
+}
 # geometry/_sheets.py: how neighbours are looked up
 NOT_VERDICTS |= {"BRUTE", "CANDIDATES", "AVERAGED"}
 

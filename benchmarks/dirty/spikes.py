@@ -80,7 +80,7 @@ def _size(seed: int, *, kind: str, m: int, part: float, size: float) -> dict[str
     points = _clean(kind, m, seed)[1]
     k = 1 if kind == "curve" else 2
     found, clean = (
-        BurstStatistics.from_bursts(Bursts(data), k, max_strays=1.0).burst_std()
+        BurstStatistics.from_bursts(Bursts(data), k, max_strays=0.49).burst_std()
         for data in (spiked(points, part, size, seed), points)
     )
     return {"value": abs(found / clean - 1), "sigma": found, "clean": clean}
@@ -95,7 +95,7 @@ def _alarm(seed: int, *, law: str, m: int, bits: int = 0) -> dict[str, Any]:
             step = np.ptp(points, axis=(0, 1)) / 2**bits
             points = np.round(points / step) * step
         sets = Bursts(points).set_points_aside([], []), without_spikes(Bursts(points))
-        plain, searched = (BurstStatistics.from_bursts(data, 2, max_strays=1.0).burst_std() for data in sets)
+        plain, searched = (BurstStatistics.from_bursts(data, 2, max_strays=0.49).burst_std() for data in sets)
         lost.append((abs(searched / plain - 1), int(sets[1].set_aside.sum())))
     return {"value": max(lost)[0], "alarms": sum(aside > 0 for _, aside in lost), "points": max(n for _, n in lost)}
 

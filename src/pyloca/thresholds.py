@@ -225,6 +225,8 @@ CHANGED_TIMES = _define("CHANGED_TIMES", 5.0, "times the same error between burs
 CHANGED_MOST = _define("CHANGED_MOST", 1.0, "error of one step that counts at most when the burst is looked for")
 GUILTY = _define("GUILTY", 0.5, "part of that error which any other sensor has at most, or none is blamed")
 MIXED = _define("MIXED", 0.8, "part of the steps across a change which chance gives, that there are at least")
+REORDERED = _define("REORDERED", 20, "other orders of the bursts in which a change is looked for")
+ORDERED = _define("ORDERED", 1.5, "times the clearest change in any of these orders that a change must be as clear")
 WANDERING = _define(
     "WANDERING", 0.5, "squared step from burst to burst over twice the variance, below which states come in an order"
 )
@@ -387,6 +389,9 @@ SAMPLED = _threshold(
     "few_points",
     note="checked beyond ROUGH",
 )
+WHITE_BY_CHANCE = _define(
+    "WHITE_BY_CHANCE", 0.01, "probability that random bursts, being few, are so white, above which they are samples"
+)
 LARGE = _threshold("LARGE", 0.25, "part of all variance that lies inside bursts", "large_bursts")
 BENT = _threshold(
     "BENT",
@@ -439,7 +444,7 @@ UNEVEN_ERRORS = _define("UNEVEN_ERRORS", 4.0, "standard errors by which levels o
 
 SPIKE_NEAREST = _define("SPIKE_NEAREST", 4.0, "burst sizes within which no point is a spike")
 SPIKE_STEEPEST = _define(
-    "SPIKE_STEEPEST", 5.0, "exponent of the tail of clean distances, as Student's t with 5 degrees of freedom has it"
+    "SPIKE_STEEPEST", 3.0, "exponent of the tail of clean distances, as Student's t with 3 degrees of freedom has it"
 )
 SPIKE_WINDOW = _define("SPIKE_WINDOW", 1.25, "factor of distance within which points beyond it are counted")
 SPIKE_WIDEST = _define("SPIKE_WIDEST", 1.75, "the widest such factor within which a gap is looked for")

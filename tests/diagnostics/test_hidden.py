@@ -12,7 +12,7 @@ from torch import nn
 from helpers import linear_map, planar_bursts
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts
-from pyloca.checks import whitening
+from pyloca.checks import Whitening, whitening
 from pyloca.findings import Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
@@ -215,3 +215,29 @@ def test_bursts_that_the_decoder_sees_elsewhere_are_folded():
     """A squeezed edge of receptive fields, where all bursts are white: silent at 1.5 %."""
     found = next(row for row in maps.ROWS if row.name == "maps: receptive fields").measure(801)
     assert found["findings"] == ["folded"] or found["value"] <= 0.01
+
+
+def test_one_burst_is_white_by_chance():
+    """A held-out burst that is almost white does not show that bursts are a fixed array of sensors."""
+    few, many = (
+        Whitening(np.full(n, 0.001), np.full(n, 0.1), np.ones((n, 1)), np.ones(n), np.zeros((n, 1))) for n in (1, 20)
+    )
+    assert few.sampled and not many.sampled
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("few bursts", 865), pytest.param("normal cloud", 700, marks=pytest.mark.slow)],
+)
+def test_a_fit_of_bursts_that_are_too_few_is_not_silent_and_not_misnamed(name, seed):
+    """13 bursts, of which one is held out; and ten at the edge of a cloud, laid among others together."""
+    case = maps.draw(name, seed)
+    found = judged(case.X, case.bursts, seed, maps.CAUSES, **case.settings)
+    assert found["stress"] > 0.01 and found["verdict"] == "right"
+
+
+@pytest.mark.parametrize("seed", [606, pytest.param(612, marks=pytest.mark.slow)])
+def test_bursts_of_heavy_tails_are_fitted_and_trusted(seed):
+    """Their farthest points, which decide covariances, do not decide the fit."""
+    found = alarms.facts(alarms.student, seed)
+    assert found["stress"] < 0.005 and not found["findings"]

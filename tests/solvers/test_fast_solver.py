@@ -2,11 +2,13 @@
 
 import copy
 import itertools
+from dataclasses import fields
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from benchmarks.shapes import alarms
 from torch import nn
 
 from helpers import (
@@ -25,7 +27,7 @@ from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 from pyloca.networks import MLP, MLPKernel, pushforward
 from pyloca.paper.experiments import _measurements
-from pyloca.solvers import _descent, _fast
+from pyloca.solvers import Monitor, Problem, _descent, _fast
 from pyloca.solvers._descent import Evaluation
 
 # -- the fast solver: a whole fit -------------------------------------------------------------------------------
@@ -689,3 +691,18 @@ def test_a_direction_that_is_hardly_measured_is_not_squeezed():
     model = LOCA(2, burst_std=0.01, random_state=0).fit(bursts @ np.diag([1.0, 1e-3]))
     assert stress(X, model.embedding_) < 5e-4 * X.var(axis=0).sum()
     assert not model.diagnostics_.findings
+
+
+@pytest.mark.slow
+def test_a_start_whose_neighbours_are_far_gives_way_to_one_with_fewer():
+    """In six dimensions 26 neighbours lie so far that measurements bend on the way, and parts are turned over."""
+    X, bursts, settings = alarms.six_dimensions(614)
+    statistics = BurstStatistics.from_bursts(bursts, 6)
+    facts = dict.fromkeys(field.name for field in fields(Problem)) | {"statistics": statistics, "hidden_layers": (5,)}
+    facts |= settings | {"train": np.arange(600), "validation": np.arange(0), "n_components": 6, "seed": 0}
+    facts |= {"activation": "tanh", "decoder_activation": "tanh", "device": torch.device("cpu")}
+    solver = _fast._FastSolver(Problem(**facts), Monitor())
+    start, passed_over = next(solver._starts())
+    plain = align(statistics, 6, burst_std=0.01, random_state=0)
+    assert not passed_over
+    assert stress(X, start.positions) < 0.4 * stress(X, plain.positions)

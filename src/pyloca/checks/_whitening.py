@@ -15,7 +15,16 @@ from torch import Tensor, nn
 from pyloca.geometry import BurstStatistics, sample_rows
 from pyloca.networks import pushed_rows
 from pyloca.objectives import likelihood_pushed, sampling_floor, with_noise
-from pyloca.thresholds import POOR, SAMPLE, SAMPLED, SHARING, SIGNIFICANT, STRAIN_CAP, TAILS_ERROR
+from pyloca.thresholds import (
+    POOR,
+    SAMPLE,
+    SAMPLED,
+    SHARING,
+    SIGNIFICANT,
+    STRAIN_CAP,
+    TAILS_ERROR,
+    WHITE_BY_CHANCE,
+)
 
 __all__ = ["SharedStrain", "Whitening", "push", "sampled_stretch", "shared_strain", "whitening"]
 
@@ -154,9 +163,15 @@ class Whitening:
 
     @property
     def sampled(self) -> bool:
-        """Whether losses are as large as those of random points; not so for a fixed array of sensors."""
+        """Whether losses are as large as those of random points; not so for a fixed array of sensors.
+
+        One or two bursts are whiter than that by chance.
+        """
         floor = float(np.median(self.floors)) / self.tails  # of a pattern that is always the same, tails tell nothing
-        return floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor)
+        if floor == 0 or SAMPLED.passed(float(np.median(self.losses)) / floor):
+            return True
+        freedom = len(self.losses) * self._freedom
+        return bool(chi2.cdf(SAMPLED.value * freedom, freedom) > WHITE_BY_CHANCE)
 
     @property
     def _freedom(self) -> float:

@@ -36,7 +36,7 @@ from pyloca.findings._path import path, wrong_rows
 from pyloca.findings._round_trip import RoundTrip, data_size, lossy, nearest_pairs, noise_of_means, unforeseen_steps
 from pyloca.findings._sampling import Sampling, few_bursts
 from pyloca.findings._units import uneven_units
-from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows
+from pyloca.geometry import BurstStatistics, find_odd, regress, sample_rows, variances_within
 from pyloca.networks import apply_rows
 from pyloca.thresholds import (
     BENT,
@@ -351,7 +351,7 @@ def _bent(fit: Fit) -> Finding | None:
             values = np.square(fit.burst_std * np.linalg.svd(slopes, compute_uv=False))
         else:
             centred = encoded - encoded.mean(axis=1, keepdims=True)
-            values = np.square(np.linalg.svd(centred, compute_uv=False)[:, : fit.k]) / (block.shape[1] - 1)
+            values = variances_within(centred, fit.k, fit.statistics.scatter)
         pushed = np.square(fit.burst_std * fit.white.stretches[probe[rows]])
         changes[rows] = np.abs(np.log(np.maximum(values, 1e-300) / np.maximum(pushed, 1e-300))).max(axis=1)
     change = float(np.median(changes))
@@ -375,8 +375,11 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
         return None
     off = off[np.argsort(-errors[off], kind="stable")]
     # An outlier is alone among good bursts. Where those around it are hardly better, the fault is not in the data.
-    around = cKDTree(places).query(places[off], 11)[1][:, 1:]
-    together = np.mean(errors[around] > limit / 3, axis=1) >= LONELY
+    # So it is where a part of the surface with few bursts was laid among others: its neighbours are those measured.
+    together = np.zeros(len(off), dtype=bool)
+    for points in (places, fit.statistics.means):
+        around = cKDTree(points).query(points[off], 11)[1][:, 1:]
+        together |= np.mean(errors[around] > limit / 3, axis=1) >= LONELY
     # And the steps to its neighbours leave the tangents, whatever the networks make of it.
     alone = ~together & (sampling.measured.leaving[off] >= MOST)
     # It is parallel to them, being shifted, or no encoder makes sense of it. If one does, it is far on the surface.

@@ -22,7 +22,9 @@ from pyloca.thresholds import (
     GUILTY,
     MIXED,
     NEIGHBORS,
+    ORDERED,
     PROBE,
+    REORDERED,
     SENSORS,
     SPARSE,
     STUCK,
@@ -106,6 +108,8 @@ def _sudden(
     # A sensor that is wrong pairs bursts of different states for all others, which then seem to have changed a little.
     if change.times < CHANGED_TIMES or others > GUILTY * change.after or change.after < least:
         return None
+    if change.score < ORDERED * _by_chance(steps[worst], len(rows)):
+        return None
     readings = means[:, worst]
     if not change.first and _stuck(steps[worst], change, readings, 0):
         change = replace(change, first=True)
@@ -120,6 +124,16 @@ def _sudden(
         f"{'after' if change.first else 'before'}.",
         tuple(int(i) for i in (rows[: change.since] if change.first else rows[change.since :])),
     )
+
+
+def _by_chance(steps: _Steps, n: int) -> float:
+    """Largest score of a change in bursts that come in another order.
+
+    Where the other sensors read the same in different states, some steps are foretold badly, and by chance more of them
+    at one end of the recording.
+    """
+    random = np.random.RandomState(0)
+    return max(_Change.of(steps.in_order(random.permutation(n)), n).score for _ in range(REORDERED))
 
 
 def _slow(statistics: BurstStatistics, rows: Rows, varying: Rows, steps: list[_Steps], least: float) -> Finding | None:
@@ -182,6 +196,11 @@ class _Steps:
         sizes = np.log(np.maximum(np.linalg.norm(tangents[:, :, feature], axis=1), np.finfo(float).tiny))
         return cls(heads, tails, moved - foretold, moved, sizes[tails] - sizes[heads])
 
+    def in_order(self, order: Rows) -> _Steps:
+        """Return the same steps if burst i had come at `order[i]`."""
+        ends = np.sort([order[self.heads], order[self.tails]], axis=0)
+        return replace(self, heads=ends[0], tails=ends[1])
+
     def offsets(self, n: int) -> Array:
         """By how much the sensor is off in each burst, (n,): the errors are differences of it, by least squares."""
         ends = np.r_[self.heads, self.tails], np.r_[self.tails, self.heads]
@@ -200,6 +219,7 @@ class _Change:
     after: float  # median error of steps that the change concerns
     before: float  # and of the others
     across: NDArray[np.bool_]  # (E,) whether a step leads across it
+    score: float = 0.0  # difference of the mean errors of both, in units of what their numbers explain
 
     @property
     def times(self) -> float:
@@ -230,7 +250,7 @@ class _Change:
         since = best[1]
         before, after = steps.tails < since, steps.heads >= since
         across = ~(before | after)
-        part = since / n
+        part, none = since / n, replace(none, score=best[0])
         # Where bursts before and after lie in different places, no two of them have the same state.
         if across.mean() < MIXED * 2 * part * (1 - part):
             return none
@@ -238,7 +258,7 @@ class _Change:
         if min(unchanged.sum(), across.sum()) < FEW:
             return none
         one, other = (float(np.median(np.abs(steps.errors[edges]))) for edges in (unchanged, across))
-        return cls(since, kind == "until", other, one, across)
+        return cls(since, kind == "until", other, one, across, best[0])
 
 
 def _cumulated(ends: Rows, errors: Array, n: int) -> list[Array]:

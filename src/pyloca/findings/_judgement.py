@@ -96,7 +96,7 @@ def judge(
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
         # of a fit that is wrong, sampling is not what matters
-        precision=precision(white, statistics.weights, sampled=sampled)
+        precision=precision(white, statistics, sampled=sampled)
         if {f.name for f in findings} <= {"imprecise"}
         else None,
         stretch=(float(low), float(high)),

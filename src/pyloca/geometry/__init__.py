@@ -2,7 +2,14 @@
 
 from pyloca.geometry._chosen import chosen_statistics
 from pyloca.geometry._columns import ColumnLook, look_at_columns
-from pyloca.geometry._graph import BurstGraph, JointMahalanobis, connected_graph, mahalanobis_graph, refuse_pieces
+from pyloca.geometry._graph import (
+    BurstGraph,
+    JointMahalanobis,
+    connected_graph,
+    mahalanobis_graph,
+    refuse_pieces,
+    usual_neighbors,
+)
 from pyloca.geometry._means import burst_means
 from pyloca.geometry._noise import Noise, as_noise
 from pyloca.geometry._noise_estimate import given_noise
@@ -11,6 +18,7 @@ from pyloca.geometry._reduction import Reduction, find_reduction
 from pyloca.geometry._regression import Regression, regress
 from pyloca.geometry._sample import nearest_rows, sample_rows
 from pyloca.geometry._scale import feature_scale
+from pyloca.geometry._scatter_rule import Scatter, variances_within
 from pyloca.geometry._sheets import SheetDistance, nearest
 from pyloca.geometry._spectra import (
     BurstSpectra,
@@ -38,6 +46,7 @@ __all__ = [
     "Noise",
     "Reduction",
     "Regression",
+    "Scatter",
     "SheetDistance",
     "SpikeRule",
     "as_noise",
@@ -65,6 +74,8 @@ __all__ = [
     "save_statistics",
     "set_aside",
     "statistics_burst_id",
+    "usual_neighbors",
+    "variances_within",
     "without_spikes",
     "write_statistics",
 ]

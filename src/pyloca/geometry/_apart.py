@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph, relative_lengths
+from pyloca.geometry._graph import BurstGraph, JointMahalanobis, mahalanobis_graph, relative_lengths, usual_neighbors
 from pyloca.geometry._sample import sample_rows
 from pyloca.geometry._statistics import BurstStatistics
 from pyloca.thresholds import (
     APART,
     BRIDGE,
-    CURVE_NEIGHBORS,
     OFF_SURFACE,
     REACH,
     STEEP,
@@ -88,7 +87,7 @@ class _Others:
         n = len(statistics)
         rows = sample_rows(n, JOINED)
         sample = statistics[rows]
-        graph = mahalanobis_graph(sample, _neighbors(statistics))
+        graph = mahalanobis_graph(sample, usual_neighbors(statistics.intrinsic_dim))
         relative, reach = relative_lengths(graph)
         near = relative <= APART
         joined = BurstGraph(len(rows), graph.heads[near], graph.tails[near], graph.lengths[near])
@@ -113,11 +112,6 @@ class _Others:
         )
         gap = float(tree.data.max(initial=0))
         return cls(kept, reach[together], nearest, basis, scale, means, size, gap, doubtful)
-
-
-def _neighbors(statistics: BurstStatistics) -> int:
-    k = statistics.intrinsic_dim
-    return CURVE_NEIGHBORS if k == 1 else 4 * k + 2
 
 
 def _far(statistics: BurstStatistics, rows: Rows, near: BurstStatistics, reach: Array) -> NDArray[np.bool_]:
@@ -231,7 +225,7 @@ def _squared(step: Array, inside: Array, scale: Array) -> Array:
 
 def _joined(statistics: BurstStatistics, others: _Others, seen: list[_Seen]) -> set[int]:
     """Find the bursts in doubt that edges join to the others, directly or through each other."""
-    joined = {one.row for one in seen if one.touches(others, 4 * _neighbors(statistics))}
+    joined = {one.row for one in seen if one.touches(others, 4 * usual_neighbors(statistics.intrinsic_dim))}
     waiting = [one for one in seen if one.row not in joined]
     if not joined or not waiting:
         return joined

@@ -31,6 +31,7 @@ __all__ = [
     "mahalanobis_graph",
     "refuse_pieces",
     "relative_lengths",
+    "usual_neighbors",
 ]
 
 
@@ -243,6 +244,26 @@ def mahalanobis_graph(statistics: BurstStatistics, n_neighbors: int, *, off: flo
     return BurstGraph(n, heads, tails, np.sqrt(lengths), np.sqrt(squared.ravel()[first]))
 
 
+def usual_neighbors(k: int) -> int:
+    """Tell how many neighbours a burst has by default: 4 k + 2, and 10 on a curve.
+
+    Parameters
+    ----------
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> usual_neighbors(2)
+    10
+    """
+    return CURVE_NEIGHBORS if k == 1 else 4 * k + 2
+
+
 def connected_graph(
     statistics: BurstStatistics,
     n_neighbors: int | None = None,
@@ -281,7 +302,7 @@ def connected_graph(
     100
     """
     k = statistics.intrinsic_dim
-    start = n_neighbors or max(3, round(denser * (CURVE_NEIGHBORS if k == 1 else 4 * k + 2)))
+    start = n_neighbors or max(3, round(denser * usual_neighbors(statistics.intrinsic_dim)))
     dense = mahalanobis_graph(statistics, start)
     graph = _without_bridges(dense, SHORT_EDGE)
     if k == 1 and n_neighbors is None:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from pyloca._arguments import LARGEST
 from pyloca.geometry._noise import Whitener
+from pyloca.geometry._scatter import reshaped
 from pyloca.geometry._thin import thin_svd
 
-__all__ = ["Local", "look", "look_along", "nothing", "split_noise"]
+__all__ = ["Local", "look", "look_along", "look_flattened", "nothing", "split_noise"]
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ LONG = 0.1  # a direction is long if this part of it is longer than the shortest
 FLAT = 1e-12  # a direction so many times shorter than the longest is rounding
 
 
-def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
+def look(block: Array, k: int, whitener: Whitener | None = None, factor: float | None = None) -> Local:
     """Compute the local pictures of bursts of equal length, by thin SVD.
 
     With noise, the k leading directions are found in coordinates in which the noise is white, and the tangents are what
@@ -85,27 +86,49 @@ def look(block: Array, k: int, whitener: Whitener | None = None) -> Local:
         Intrinsic dimension.
     whitener : Whitener, optional
         Of the noise of these bursts.
+    factor : float, optional
+        Of the scatter that tangents have the shape of; None: they have that of the covariance. Not with noise.
 
     Returns
     -------
     Local
     """
-    means = block.mean(axis=1)
-    centred = block - means[:, None]
     if whitener is not None:
+        means = block.mean(axis=1)
+        centred = block - means[:, None]
         white = whitener.white(centred)
         rows, singular, _ = _leading(white, k)
         leaning = np.full(len(block), float(block.shape[1]))
         out = _without_noise(means, centred, whitener, rows, singular, leaning)
         return out._replace(fourths=_fourths(np.einsum("bmd,bkd->bmk", white, rows, optimize=True), singular))
+    seen, flattened = look_flattened(block, k)
+    return seen if factor is None else seen._replace(tangents=reshaped(flattened, seen.tangents, factor))
+
+
+def look_flattened(block: Array, k: int) -> tuple[Local, Array]:
+    """Compute local pictures as `look` does without noise, and the points without their means and longest bends.
+
+    Parameters
+    ----------
+    block : (b, M, D) array
+    k : int
+        Intrinsic dimension.
+
+    Returns
+    -------
+    Local
+    (b, M, D) array
+    """
+    means = block.mean(axis=1)
+    centred = block - means[:, None]
     rows, singular, rest = _leading(centred, k)
     counts = np.full(len(block), float(block.shape[1]))
     fourths = _fourths(np.einsum("bmd,bkd->bmk", centred, rows, optimize=True), singular)
-    tangents, rest = unbent(centred, rows, singular, rest)
-    return Local(means, tangents, rest, counts, *_no_noise(len(block), k), fourths)
+    tangents, rest, flattened = unbent(centred, rows, singular, rest)
+    return Local(means, tangents, rest, counts, *_no_noise(len(block), k), fourths), flattened
 
 
-def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[Array, Array]:
+def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[Array, Array, Array]:
     """Take bends out of bursts: y = μ + A z + q(z), with q quadratic, and the tangents are A alone.
 
     Where points are one-sided, q(z) varies along with z, and principal directions are not tangents but secants: they
@@ -131,11 +154,13 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
         Rows orthogonal and longest first.
     rest : (b,) array
         As before, without bends along long directions.
+    flattened : (b, M, D) array
+        Points without bends along long directions.
     """
     m, dim, k = *centred.shape[1:], rows.shape[1]
     tangents, rest = singular[:, :, None] * rows, rest.copy()
     if m < 2 * (1 + k + k * (k + 1) // 2):
-        return tangents, rest
+        return tangents, rest, centred
     flattened, sound = centred.copy(), singular[:, -1] > FLAT * singular[:, 0]
     n_long = np.where(sound, (singular * LONG > singular[:, -1:]).sum(axis=1), 0)
     for long in np.unique(n_long[n_long > 0]):
@@ -150,7 +175,7 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
         tangents[chosen], rest[chosen] = (lengths * np.sqrt(freedom))[:, :, None] * turned, off
         flattened[chosen] = points
     if dim == k:
-        return tangents, rest  # any bend is a change of coordinates
+        return tangents, rest, flattened  # any bend is a change of coordinates
     lengths = np.linalg.norm(tangents, axis=2)
     usable = np.flatnonzero(sound)
     scores = np.einsum("bmd,bkd->bmk", flattened[usable], tangents[usable], optimize=True)
@@ -159,7 +184,7 @@ def unbent(centred: Array, rows: Array, singular: Array, rest: Array) -> tuple[A
     bent = certain > BENDS  # where there is nothing but noise off the tangents, principal directions are best
     _, lengths, turned = np.linalg.svd(found[bent, 1 : 1 + k], full_matrices=False)  # of coordinates of unit variance
     tangents[usable[bent]] = lengths[:, :, None] * turned
-    return tangents, rest
+    return tangents, rest, flattened
 
 
 def _quadratic(scores: Array, points: Array) -> tuple[Array, Array, Array]:

@@ -26,6 +26,7 @@ class _Look:
     k: int
     noise: Noise | None
     floor: NDArray[np.float64] | None
+    factor: float | None
 
     def __call__(self, part: Bursts) -> dict[str, NDArray[Any]]:
         seen, rails = Local.empty(len(part), self.k, part.n_features), Rails(part)
@@ -37,14 +38,19 @@ class _Look:
                 rails.add(rows, block)
                 known = self.noise is not None and self.floor is not None
                 white = self.noise.whitener(block.mean(axis=1), self.floor) if known else None  # type: ignore[union-attr, arg-type]
-                pictures = look(block, self.k, white)
+                pictures = look(block, self.k, white, self.factor)
             for array, values in zip(seen, pictures, strict=True):
                 array[rows] = values
         return seen._asdict() | {f"rails.{name}": array for name, array in rails.taken().items()}
 
 
 def look_at_all(
-    bursts: Bursts, k: int, noise: Noise | None, floor: NDArray[np.float64] | None, keep: KeepParts | None
+    bursts: Bursts,
+    k: int,
+    noise: Noise | None,
+    floor: NDArray[np.float64] | None,
+    keep: KeepParts | None,
+    factor: float | None = None,
 ) -> tuple[Local, Rails]:
     """Compute the local pictures of all bursts, and see which sensors are at their ends.
 
@@ -58,6 +64,8 @@ def look_at_all(
     floor : (D,) array or None
         With the noise.
     keep : KeepParts or None
+    factor : float, optional
+        As for `look`.
 
     Returns
     -------
@@ -65,7 +73,8 @@ def look_at_all(
     """
     seen, rails = Local.empty(len(bursts), k, bursts.n_features), Rails(bursts)
     try:
-        for rows, found in map_parts(bursts, _Look(k, noise, floor), keep=None if keep is None else keep.of("look")):
+        looking = _Look(k, noise, floor, factor)
+        for rows, found in map_parts(bursts, looking, keep=None if keep is None else keep.of("look")):
             for name, array in zip(Local._fields, seen, strict=True):
                 array[rows] = found[name]
             rails.merge(rows, {name[6:]: array for name, array in found.items() if name.startswith("rails.")})

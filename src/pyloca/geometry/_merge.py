@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyloca.errors import BurstError
+from pyloca.geometry._scatter_rule import Scatter
 
 if TYPE_CHECKING:
     from pyloca.geometry._statistics import BurstStatistics
@@ -45,7 +46,16 @@ def merge(parts: Sequence[BurstStatistics], per_burst: Sequence[str]) -> BurstSt
     elif len(np.unique(joined["ids"])) < len(joined["ids"]):
         raise BurstError("two bursts of the parts have the same id; give the bursts of each part ids of their own.")
     sizes = [len(part) for part in parts]
-    return replace(first, **joined, tails=float(np.average([part.tails for part in parts], weights=sizes)))
+    joined["tails"] = float(np.average([part.tails for part in parts], weights=sizes))
+    return replace(first, **joined, scatter=_usual_scatter([part.scatter for part in parts], sizes))
+
+
+def _usual_scatter(rules: list[Scatter | None], sizes: list[int]) -> Scatter | None:
+    """Average the rules of the parts, unless most bursts have the shape of their covariance."""
+    found = [(rule, size) for rule, size in zip(rules, sizes, strict=True) if rule is not None]
+    if 2 * sum(size for _, size in found) <= sum(sizes):
+        return None
+    return Scatter(*np.average([rule for rule, _ in found], axis=0, weights=[size for _, size in found]).tolist())
 
 
 def _same_noise(one: BurstStatistics, other: BurstStatistics) -> bool:

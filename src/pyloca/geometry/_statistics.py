@@ -31,6 +31,7 @@ from pyloca.geometry._refusals import (
     refuse_short,
 )
 from pyloca.geometry._regression import look_by_regression
+from pyloca.geometry._scatter_rule import Scatter, find_scatter
 from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
 from pyloca.geometry._spikes import well_kept, without_spikes
 from pyloca.geometry._tails import tails_from_fourths
@@ -70,6 +71,9 @@ class BurstStatistics:
         How many times as much sampling changes the covariance of a burst as it does for Gaussian points: more where
         points are one-sided or have heavy tails, less where they fill a disc; `tails_from_fourths`. 1 where no points
         are known.
+    scatter : Scatter or None
+        Where points have heavy tails: how tangents follow from the scatter of the points, and not from their
+        covariance. None: they follow from the covariance.
     ids : (N,) array
         Names of the bursts; their numbers if none were given.
     feature_names, units : tuple of D str, optional
@@ -102,6 +106,7 @@ class BurstStatistics:
     tilts: NDArray[np.float64] | None = None
     instrument: Noise | None = None
     tails: float = 1.0
+    scatter: Scatter | None = None
     ids: NDArray[Any] = None  # type: ignore[assignment]  # filled in below
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
@@ -192,7 +197,8 @@ class BurstStatistics:
             refuse_missing(bursts)  # only a sample was read; say what all bursts lack
             raise
         refuse_short(bursts, k, max_strays)
-        seen, rails = look_at_all(bursts, k, noise, floor, keep)
+        heavy = find_scatter(typical, k) if noise is None else None
+        seen, rails = look_at_all(bursts, k, noise, floor, keep, None if heavy is None else heavy.factor)
         if noise is not None and floor is not None:
             straighten(seen, bursts, noise, floor)
         out = cls(
@@ -205,7 +211,12 @@ class BurstStatistics:
             tilts=None if noise is None else seen.tilts,
             instrument=noise,
             # counts that differ from the number of points already say how much sampling changes a burst
-            tails=1.0 if bursts.effective_counts is not None else tails_from_fourths(seen.fourths, seen.counts, k),
+            tails=1.0
+            if bursts.effective_counts is not None
+            else tails_from_fourths(seen.fourths, seen.counts, k)
+            if heavy is None
+            else heavy.tails,
+            scatter=heavy,
             set_aside=bursts.set_aside,
             **labels,
         )

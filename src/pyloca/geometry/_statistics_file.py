@@ -20,6 +20,7 @@ from pyloca.errors import BurstError
 from pyloca.geometry._keep import KeepParts
 from pyloca.geometry._noise import Noise
 from pyloca.geometry._scale import feature_scale
+from pyloca.geometry._scatter_rule import Scatter
 from pyloca.geometry._statistics import PER_BURST, BurstStatistics
 from pyloca.thresholds import UNLIKE
 
@@ -30,6 +31,7 @@ ROWS = 1 << 14  # bursts in a chunk
 TEXT = ("ids", "marks")
 HEAVIEST = 1e6  # tails: far beyond any points, and small enough that nothing overflows
 FACTS = ("tails", "feature_names", "units", "known_std")
+LATER = ("scatter",)  # facts that earlier files do not have
 NEEDED = ("means", "tangents", "counts", "residuals", "ids", "marks", "set_aside")
 
 
@@ -82,7 +84,7 @@ def save_statistics(statistics: BurstStatistics, path: str | os.PathLike[str], *
                 target[start : start + ROWS] = rows
                 digests[name].append(_digest_of(rows))
         shapes = {name: list(array.shape) for name, array in arrays.items()}
-        facts = {name: getattr(statistics, name) for name in FACTS}
+        facts = {name: getattr(statistics, name) for name in FACTS + LATER}
         told = {"version": VERSION, "facts": facts, "shapes": shapes, "digests": digests}
         manifest = json.loads(json.dumps(told if burst_id is None else told | {"burst_id": str(burst_id)}))
         group.attrs[KEY] = manifest | {"sha256": _seal(manifest)}
@@ -130,6 +132,7 @@ def read_statistics(path: str | os.PathLike[str]) -> BurstStatistics:
     _refuse_other_shapes(path, arrays)
     instrument: dict[str, Any] = {f.name: arrays.pop(f"instrument.{f.name}", None) for f in fields(Noise)}
     facts |= {name: None if facts[name] is None else tuple(facts[name]) for name in ("feature_names", "units")}
+    facts["scatter"] = None if facts.get("scatter") is None else Scatter(*facts["scatter"])
     noise = None if instrument["levels"] is None else Noise(**instrument)
     return BurstStatistics(**arrays, instrument=noise, **facts)
 
@@ -163,7 +166,7 @@ def statistics_burst_id(path: str | os.PathLike[str]) -> str | None:
 def _parts(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[int]], dict[str, list[str]]]:
     """Take a manifest apart; raise if it is not one, whatever its checksum says."""
     facts, shapes, digests = (manifest[name] for name in ("facts", "shapes", "digests"))
-    if set(facts) != set(FACTS) or set(shapes) != set(digests):
+    if not set(FACTS) <= set(facts) <= set(FACTS + LATER) or set(shapes) != set(digests):
         raise ValueError("its manifest is not complete")
     for shape in shapes.values():
         if not isinstance(shape, list) or not shape or not all(is_integer(size, 0) for size in shape):
@@ -178,6 +181,11 @@ def _parts(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[int
         value = facts[name]
         if (value is not None or name == "tails") and not (is_finite(value) and 0 < value < most):
             raise ValueError(f"its manifest has {name} = {str(value)[:50]}")
+    rule = facts.get("scatter")
+    if rule is not None and not (
+        isinstance(rule, list) and len(rule) == 3 and all(is_finite(one) and 0 < one < HEAVIEST for one in rule)
+    ):
+        raise ValueError(f"its manifest has scatter = {str(rule)[:50]}")
     return facts, shapes, digests
 
 

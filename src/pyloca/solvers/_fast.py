@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from pyloca.alignment import MAX_BURSTS, Alignment, align, strain_beyond_sampling, unbend
 from pyloca.checks import Whitening, embedding_fault, overlapping
 from pyloca.errors import BurstError
-from pyloca.geometry import BurstStatistics, chosen_statistics
+from pyloca.geometry import BurstStatistics, chosen_statistics, usual_neighbors
 from pyloca.networks import (
     MLP,
     MLPKernel,
@@ -103,7 +103,10 @@ STARTS: tuple[dict[str, Any], ...] = (
     {"method": "geodesic"},
     {"max_bursts": 4 * MAX_BURSTS},
 )
-SPARSER = 1  # the one of them that may relieve strain
+# Graphs that may relieve strain, tried in turn while neighbours are so far that measurements bend on the way to them:
+# the more dimensions, the farther off are 4 k + 2 neighbours. A burst needs k + 2 to hold its place, six on a surface.
+SPARSER = (0.6, 0.4, 0.3)
+FEWEST_NEIGHBORS = 6
 
 
 def solve_fast(problem: Problem, monitor: Monitor) -> Solution:
@@ -304,13 +307,26 @@ class _FastSolver:
         )
 
     def _less_strained(self, start: Alignment) -> Alignment:
-        """Return a sparser alignment instead, if edges mismatch, and far less in that one."""
-        if not STRAINED.passed(strain_beyond_sampling(start, self.trained[start.rows])) or len(STARTS) == 1:
+        """Return a sparser alignment instead, if edges mismatch by more than sampling, and far less in that one."""
+        if len(STARTS) == 1:
             return start
-        other = self._aligned(STARTS[SPARSER])
-        if other is None or MANY_APART.passed(other[0]) or not CURED.passed(other[1].strain / start.strain):
-            return start
-        return other[1]
+        k, best = self.trained.intrinsic_dim, start
+        strain = beyond = self._strain(start)
+        for denser in SPARSER:
+            if not STRAINED.passed(beyond) or round(denser * usual_neighbors(k)) < max(k + 2, FEWEST_NEIGHBORS):
+                break
+            # frames that were turned over at a bend stay so; geodesics do not ask them
+            tried = [self._aligned({"denser": denser} | method) for method in ({}, {"method": "geodesic"})]
+            sound = [one[1] for one in tried if one is not None and not MANY_APART.passed(one[0])]
+            if not sound:
+                break
+            other = min(sound, key=self._strain)
+            beyond = self._strain(other)
+            best = other if CURED.passed(beyond / strain) else best
+        return best
+
+    def _strain(self, start: Alignment) -> float:
+        return strain_beyond_sampling(start, self.trained[start.rows])
 
     def _start(self, start: Alignment, fault: str) -> None:
         """Fit a new encoder to an alignment; `fault` is why the one before was abandoned, "" if there was none."""
