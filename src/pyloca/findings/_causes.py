@@ -375,11 +375,12 @@ def _off_surface(fit: Fit, sampling: Sampling) -> Finding | None:
         return None
     off = off[np.argsort(-errors[off], kind="stable")]
     # An outlier is alone among good bursts. Where those around it are hardly better, the fault is not in the data.
-    # So it is where a part of the surface with few bursts was laid among others: its neighbours are those measured.
+    # So it is where a part of the surface with few bursts was laid among others: most of its measured neighbours are
+    # misplaced with it. (A few outliers may be shifted alike.)
     together = np.zeros(len(off), dtype=bool)
-    for points in (places, fit.statistics.means):
+    for points, part in ((places, LONELY), (fit.statistics.means, MOST)):
         around = cKDTree(points).query(points[off], 11)[1][:, 1:]
-        together |= np.mean(errors[around] > limit / 3, axis=1) >= LONELY
+        together |= np.mean(errors[around] > limit / 3, axis=1) >= part
     # And the steps to its neighbours leave the tangents, whatever the networks make of it.
     alone = ~together & (sampling.measured.leaving[off] >= MOST)
     # It is parallel to them, being shifted, or no encoder makes sense of it. If one does, it is far on the surface.
