@@ -19,9 +19,9 @@ __all__ = ["Instrument", "decoder_slopes", "decoder_variance", "look", "mean_var
 Array = NDArray[np.float64]
 
 STEP = 1e-4  # of the size of the embedding, for derivatives of a decoder
-# Of the variance of the round trip, where bursts tell how rough an encoder is: the rest is the decoder's, whose error is
-# in each prediction already. With all of it, intervals of fusions held 98 to 99 % (`python -m benchmarks matching --only
-# fusion`).
+# Of the variance of the round trip, where bursts tell how rough an encoder is: the rest is the decoder's, whose error
+# is in each prediction already. With all of it, intervals of fusions held 98 to 99 % (`python -m benchmarks matching
+# --only fusion`).
 ENCODER_PART = 0.1
 
 
