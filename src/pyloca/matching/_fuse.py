@@ -161,7 +161,8 @@ class Fusion:
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what `print` shows, as pairs of a name and its text."""
         facts = [("instruments", f"{len(self.models)}, {len(self.connected)} of them connected")]
         if self.unconnected:
             facts.append(("NOT CONNECTED", ", ".join(map(repr, self.unconnected))))
@@ -175,7 +176,7 @@ class Fusion:
         return facts
 
     def __str__(self) -> str:
-        return text_card(self._facts())
+        return text_card(self.facts())
 
     def _places(self) -> list[tuple[str, Array]]:
         return [
@@ -186,7 +187,7 @@ class Fusion:
         every = np.concatenate([places for _, places in self._places()])
         plain = np.zeros(len(every), dtype=bool)
         return html_card(
-            f"Fusion of {len(self.models)} instruments", self._facts(), dots_svg(every, plain, "All instruments")
+            f"Fusion of {len(self.models)} instruments", self.facts(), dots_svg(every, plain, "All instruments")
         )
 
     def plot(self) -> Figure:
