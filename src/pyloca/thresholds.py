@@ -631,6 +631,9 @@ WRONG_PAIR = _define("WRONG_PAIR", 1e-4, "p-value below which a pair of readings
 UNRELATED_PAIRS = _define(
     "UNRELATED_PAIRS", 0.25, "part of the variance of anchors that a rigid map leaves if they do not belong together"
 )
+STRANGE_BURSTS = _define(
+    "STRANGE_BURSTS", 0.5, "part of bursts outside what a model was fitted to, from which they are not those of its fit"
+)
 CONTRADICTED = _define("CONTRADICTED", 16.0, "times their expected cost, from which anchors contradict the fits")
 FOLLOWED = _define(
     "FOLLOWED", 4.8, "standard errors by which bursts fit an instrument of a fusion better than the truth should"

@@ -289,6 +289,8 @@ def fuse(
     ------
     MatchError
         If no anchors connect any instrument with the first, or numbers of components differ.
+    BurstError
+        If bursts are not those of the fit: in other units, or of other states.
     ValueError
         If a model is not fitted or given twice, a name is unknown, or anchors do not make sense.
 
@@ -321,7 +323,7 @@ def fuse(
     pairs = _checked(models, anchors)
     given = _checked_bursts(models, bursts)
     names = list(models)
-    looked = [look(model, given.get(name)) for name, model in models.items()]
+    looked = [_looked(name, model, given.get(name)) for name, model in models.items()]
     edges, between, words = [], [], []
     for (one, other), readings in pairs.items():
         with warnings.catch_warnings():
@@ -342,7 +344,8 @@ def fuse(
     joined = connected_to(len(names), edges)
     lost = tuple(name for name, ok in zip(names, joined, strict=True) if not ok)
     if joined.sum() == 1:
-        raise MatchError(f"no instrument is connected with {names[0]!r}. {' '.join(words)}")
+        told = " ".join(words) or "No anchors lead there."
+        raise MatchError(f"no instrument is connected with {names[0]!r}. {told}")
     if lost:
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")
     kept = {i: k for k, i in enumerate(np.flatnonzero(joined).tolist())}
@@ -358,6 +361,14 @@ def fuse(
     for message in words:
         warnings.warn(message, TrustWarning, stacklevel=2)
     return Fusion(models, lost, joint, overlaps, tuple(words))
+
+
+def _looked(name: str, model: LOCA, bursts: Data | None) -> Instrument:
+    """Look at one instrument; its name is in what is wrong with its bursts."""
+    try:
+        return look(model, bursts)
+    except ValueError as error:
+        raise type(error)(f"bursts of instrument {name!r}: {error}") from error
 
 
 def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]) -> Joint:

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, training_embedding
 from pyloca.findings import data_size
 from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
 from pyloca.matching._smooth import smooth
+from pyloca.matching._support import Support
+from pyloca.thresholds import STRANGE_BURSTS
 
 __all__ = ["Instrument", "decoder_slopes", "decoder_variance", "look", "mean_variance", "reading_variance"]
 
@@ -76,6 +79,7 @@ def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     shape = elastic(model, fine=bursts is not None)
     told = seen(model, shape, bursts)
     if bursts is not None:
+        _check_seen(model, told)
         told, at = smooth(told)
         if model.n_components_ == model.intrinsic_dim_:
             told = told.unbiased(at)
@@ -86,6 +90,16 @@ def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     back = model.encode(model.decode(held_out)) - held_out
     least = float(np.square(back).mean()) * (1.0 if bursts is None else ENCODER_PART)
     return Instrument(model, told, root, least + (1e-9 * shape.length) ** 2)
+
+
+def _check_seen(model: LOCA, told: Seen) -> None:
+    """Refuse bursts that say nothing about a fit, as they lie where it has not been."""
+    outside = float((Support(training_embedding(model)).inside(told.places) == 0).mean())
+    if outside > STRANGE_BURSTS:
+        raise BurstError(
+            f"{outside:.0%} of the {len(told.places)} bursts lie where the model has not been fitted. Give those it "
+            "was fitted to, in the same units."
+        )
 
 
 def mean_variance(model: LOCA) -> float:
