@@ -628,6 +628,8 @@ UNTRUSTED = _define("UNTRUSTED", 0.01, "trust below which the report counts a bu
 OTHER_STATES = _define("OTHER_STATES", 0.01, "p-value below which two instruments did not see the same set of states")
 OFF_ANCHORS = _define("OFF_ANCHORS", 0.001, "p-value of anchors below which a candidate, or the mirror image, is out")
 WRONG_PAIR = _define("WRONG_PAIR", 1e-4, "p-value below which a pair of readings is not one anchor")
+# Right pairs in gaps of soft parts, where an encoder is far off, reach 5e-6; the wrong pair that this is for, 2e-20.
+HIDDEN_PAIR = _define("HIDDEN_PAIR", 1e-8, "p-value of a pair that is wrong by displacements, and not by rigid maps")
 UNRELATED_PAIRS = _define(
     "UNRELATED_PAIRS", 0.25, "part of the variance of anchors that a rigid map leaves if they do not belong together"
 )

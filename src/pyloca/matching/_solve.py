@@ -18,7 +18,7 @@ from pyloca.matching._register import Registered, Registration
 from pyloca.matching._rigid import freedom, procrustes
 from pyloca.matching._robust import robust_procrustes
 from pyloca.metrics import RigidMap
-from pyloca.thresholds import CONTRADICTED, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS, WRONG_PAIR
+from pyloca.thresholds import CONTRADICTED, HIDDEN_PAIR, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
 
@@ -219,7 +219,7 @@ def _agreeing(
         fewer[rows[off.argmax()]] = False
         without, less, rest = refined(fewer)
         degrees = PRIOR_DEGREES + max(d * (n - 1) - freedom, 0)
-        if (cost - less) / d < (PRIOR_DEGREES + less) / degrees * f.isf(WRONG_PAIR / n, d, degrees):
+        if (cost - less) / d < (PRIOR_DEGREES + less) / degrees * f.isf(HIDDEN_PAIR, d, degrees):
             break
         used, joint, cost, edge = fewer, without, less, rest
     return used
