@@ -643,7 +643,9 @@ FOLLOWED = _define(
 OTHER_UNITS = _define(
     "OTHER_UNITS", 10.0, "times the spread of the fit's readings, or less than one such part, that anchors spread over"
 )
-DRIFTED = _define("DRIFTED", 0.01, "p-value, over all tests together, below which an instrument has drifted")
+# The same instrument reaches 6e-3 on one of 40 sets; gains, offsets and a replaced sensor are below 1e-22 on all 120
+# (`python -m benchmarks matching --only drift`).
+DRIFTED = _define("DRIFTED", 0.001, "p-value, over all tests together, below which an instrument has drifted")
 NOT_SHARED = _define("NOT_SHARED", 0.01, "p-value from which a direction of two instruments is not a common one")
 NEW_PLACES = _define(
     "NEW_PLACES", 0.1, "part of new bursts that the old model has not seen the like of, for a new model"
