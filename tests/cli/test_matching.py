@@ -11,7 +11,7 @@ from instruments import SIGMA, fit, gauge, measured, plan, sheet
 from pyloca import LOCA
 from pyloca.bursts import Bursts
 from pyloca.cli import cli
-from pyloca.matching import Match
+from pyloca.matching import Fusion, Match
 
 STATES = plan(150, 0)
 
@@ -109,8 +109,13 @@ def test_fuse(folder, tmp_path):
     done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", "--json")
     assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
     run("transform", tmp_path / "f.safetensors", folder / "gauge.csv", "--from", "gauge", "--to", "sheet")
-    done = run("report", tmp_path / "f.safetensors", "-o", tmp_path / "f.html", code=2)
-    assert "this is a fusion" in done.stderr
+    found = Fusion.load(tmp_path / "f.safetensors")
+    code = 4 if found.warnings else 0
+    done = run("report", tmp_path / "f.safetensors", "-o", tmp_path / "f.html", "--json", code=code)
+    assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
+    assert "<h1>sheet, gauge</h1>" in (tmp_path / "f.html").read_text(encoding="utf-8")
+    data = folder / "sheet.csv"
+    assert "without DATA" in run("report", tmp_path / "f.safetensors", data, "-o", tmp_path / "g.html", code=2).stderr
     np.save(tmp_path / "sheet.npy", measured(sheet, STATES, 1))
     given = "--anchors", tmp_path / "pairs.csv", "--bursts", f"sheet={tmp_path / 'sheet.npy'}"
     run("fuse", *models, *given, "-o", tmp_path / "g.safetensors")

@@ -177,6 +177,9 @@ def test_bad_input_is_named(rooms, a, b):
     with pytest.raises(MatchError, match=r"'low' and 'middle' are not connected: .*on one line"):
         line = np.linspace([0.1, 0.9], [0.7, 0.9], 5)
         fuse(rooms, {("low", "middle"): (sheet(line), gauge(line))})
+    for strange in (1000 * measured(sheet, plan(80, 3), 3), measured(sheet, plan(80, 3) + 10, 3)):
+        with pytest.raises(BurstError, match=r"instrument 'low': .* lie where the model has not been"):
+            fuse(rooms, {("low", "middle"): given}, bursts={"low": strange})
     with pytest.raises(ValueError, match="bursts name 'x'"):
         fuse(rooms, {("low", "middle"): given}, bursts={"x": np.zeros((3, 4, 2))})
     with pytest.raises(ValueError, match="one set per instrument; got a list"):

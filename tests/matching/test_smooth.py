@@ -46,11 +46,31 @@ def test_good_fits_to_a_stiff_plan_stay_as_good():
         states = plan(80, seed)
         bursts = measured(instrument, states, seed, n_points=20)
         model = fit(instrument, states, seed, n_points=20)
-        one = smooth(seen(model, elastic(model, fine=True), bursts))
-        Z = one.places + one.elastic.rows(one.places) @ _evidence(one, np.zeros(one.elastic.size))[0]
+        one, c = smooth(seen(model, elastic(model, fine=True), bursts))
+        Z = one.places + one.elastic.rows(one.places) @ c
         for off, W in ((before, one.places), (after, Z)):
             off.append(np.square(calibrate(states, W).apply(W) - states).mean())
     assert np.exp(np.mean(np.log(after))) < 1.5 * np.exp(np.mean(np.log(before)))
+
+
+def test_sampling_errors_do_not_blow_up_an_embedding(told):
+    """Bursts of few points: the best displacement is larger, on average, than to first order in their errors."""
+    random, before, after = np.random.RandomState(2), [], []
+
+    def growth(c):
+        return np.trace(told.elastic.slopes(told.places) @ c, axis1=1, axis2=2).mean() / 2
+
+    for _ in range(6):
+        points = random.standard_normal((len(told.places), 9, 2))
+        bursts = replace(told, moments=points.transpose(0, 2, 1) @ points / 9, weights=np.full(len(points), 9.0))
+        nothing = np.zeros(told.elastic.size)
+        gradient, information = bursts.expansion(nothing)
+        linear = growth(-np.linalg.solve(information, gradient))  # of which the average is 0
+        c, _ = _evidence(bursts, nothing)
+        before.append(growth(c) - linear)
+        after.append(growth(_evidence(bursts.unbiased(c), c)[0]) - linear)
+    assert np.mean(before) > 0.005
+    assert abs(np.mean(after)) < 0.5 * np.mean(before)
 
 
 def test_a_fit_that_follows_chance_is_seen(told):

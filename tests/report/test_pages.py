@@ -19,10 +19,10 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
 from helpers import HANG, planar_bursts, random_model, short_fit, tiny_loca
-from pyloca import LOCA, Bursts, datasets
+from pyloca import LOCA, Bursts, TrustWarning, datasets
 from pyloca.metrics import RigidMap
 from pyloca.networks import ACTIVATIONS
-from pyloca.report import Page, Section, Table, explorer, match_page, render, user_report
+from pyloca.report import Page, Section, Table, explorer, fusion_page, match_page, render, user_report
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -587,3 +587,46 @@ def test_the_maps_of_a_match_are_linked(open_page, chromium, matched):
     moved = [float(x) for x in re.findall(NUMBER, chromium.find_element(By.ID, "told").text)]
     assert moved[0] > here[0]
     assert len(chromium.find_elements(By.CSS_SELECTOR, "#sensors tr")) == 3
+
+
+@pytest.fixture(scope="module")
+def fused():
+    """Three instruments, of which one has no anchors."""
+    from instruments import fit, gauge, plan, sheet
+    from pyloca.matching import fuse
+
+    X = plan(240, 0)
+    low, high = X[X[:, 1] < 2], X[X[:, 1] > 1]
+    models = {"south": fit(sheet, low, 0), EVIL: fit(gauge, high, 1), "alone": fit(sheet, plan(80, 2), 2)}
+    both = low[low[:, 1] > 1.1][:8]
+    with pytest.warns(TrustWarning, match="no anchors connect 'alone'"):
+        return fuse(models, {("south", EVIL): (sheet(both), gauge(both))})
+
+
+def test_the_maps_of_a_fusion_are_linked(open_page, chromium, fused):
+    """One point on all maps; what the page says of it is what Python says."""
+    open_page(fusion_page(fused))
+    assert len(chromium.find_elements(By.CSS_SELECTOR, ".maps canvas")) == 2
+    assert "no anchors connect" in chromium.find_element(By.CSS_SELECTOR, ".warning").text
+    told = chromium.find_element(By.ID, "told")
+    places = [fused.joint.common(fused.models[name].embedding_, i) for i, name in enumerate(fused.connected)]
+    reading = fused.models["south"].decode(fused.models["south"].embedding_)
+    said = set()
+    for side, (x, y) in ((0, (0, -150)), (0, (0, 150)), (1, (0, -150)), (1, (0, 0)), (1, (0, 150))):
+        canvas = chromium.find_element(By.ID, f"map-{side}")
+        drag(chromium, canvas, (x, y))
+        here = [float(number) for number in re.findall(NUMBER, told.text)[:2]]
+        apart = [np.linalg.norm(of_one - here, axis=1) for of_one in places]
+        names = [name for name, distance in zip(fused.connected, apart, strict=True) if distance.min() < 0.08]
+        assert all(name in told.text for name in names)  # they have been there
+        far = [name for name, distance in zip(fused.connected, apart, strict=True) if distance.min() > 0.6]
+        assert not any(name in told.text for name in far)
+        rows = chromium.find_elements(By.CSS_SELECTOR, "#sensors tr")
+        if "south" in told.text:
+            values = [float(row.find_elements(By.TAG_NAME, "td")[2].text) for row in rows[:3]]
+            np.testing.assert_allclose(values, reading[apart[0].argmin()], rtol=1e-3, atol=1e-3)
+        said.add(("south" in told.text, EVIL in told.text))
+    assert len(said) > 1
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    assert float(re.findall(NUMBER, told.text)[0]) > here[0]
+    assert chromium.title != "taken"

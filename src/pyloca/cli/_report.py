@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -45,7 +46,7 @@ def report(
     network. DATA is as for fit: the bursts of the fit, or others from the same instrument. Columns of a table are found
     by the names that they had in the fit.
 
-    MODEL may also be a file of match, without DATA: the page then shows both maps, linked.
+    MODEL may also be a file of match or fuse, without DATA: the page then shows the maps of all instruments, linked.
 
     \b
     Examples:
@@ -61,12 +62,12 @@ def report(
     from pyloca.estimator import LOCA
     from pyloca.report import read_colours, render, user_report
 
-    if file_kind(model) == "pyloca-fusion":
-        raise click.UsageError("this is a fusion; pages are of models and matches. Fusion.load(...).plot() draws it.")
-    if file_kind(model) == "pyloca-match":
+    kind = file_kind(model)
+    if kind in ("pyloca-match", "pyloca-fusion"):
         if data is not None or labels is not None or color_by is not None:
-            raise click.UsageError("a match is shown without DATA, --labels and --color-by.")
-        _report_match(model, output, title, as_json)
+            word = kind.removeprefix("pyloca-")
+            raise click.UsageError(f"a {word} is shown without DATA, --labels and --color-by.")
+        _report_linked(model, kind, output, title, as_json)
         return
     if data is None:
         raise click.UsageError("Missing argument 'DATA': the bursts of the fit, or others from the same instrument.")
@@ -92,19 +93,28 @@ def report(
         click.get_current_context().exit(DISTRUSTED)
 
 
-def _report_match(path: Path, output: Path, title: str | None, as_json: bool) -> None:
+def _report_linked(path: Path, kind: str, output: Path, title: str | None, as_json: bool) -> None:
+    """Write the page of a match or a fusion."""
     from pyloca._atomic import write_atomically
-    from pyloca.matching import Match
-    from pyloca.report import match_page
+    from pyloca.matching import Fusion, Match
+    from pyloca.report import fusion_page, match_page
 
-    found = Match.load(path)
-    content = match_page(found, title or "").encode()
+    facts: dict[str, Any] = {}
+    if kind == "pyloca-fusion":
+        fusion = Fusion.load(path)
+        content, told = fusion_page(fusion, title or "").encode(), fusion.warnings
+        doubtful = bool(told)
+        facts["connected"] = list(fusion.connected)
+    else:
+        found = Match.load(path)
+        content, told = match_page(found, title or "").encode(), found.warnings
+        doubtful = found.chosen is None or bool(told)
+        facts["chosen"] = found.chosen
     write_atomically(output, content)
     if as_json:
-        facts = {"page": str(output), "bytes": len(content), "chosen": found.chosen, "warnings": list(found.warnings)}
-        click.echo(json.dumps(facts, indent=2))
+        click.echo(json.dumps({"page": str(output), "bytes": len(content), **facts, "warnings": list(told)}, indent=2))
     click.echo(f"Page: {output} ({len(content) / 1e6:.1f} MB)", err=True)
-    if found.chosen is None or found.warnings:
+    if doubtful:
         click.get_current_context().exit(DISTRUSTED)
 
 

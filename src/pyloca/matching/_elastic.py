@@ -8,7 +8,7 @@ set is soft where it is narrow. u is a sum of Matérn functions, without the rig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -96,9 +96,12 @@ class Elastic:
         """Return the variance (n,), per coordinate, of waves that displacements cannot follow at places (n, d).
 
         It is the kriging variance of a displacement that is known at the centres: small between bursts that are close
-        to each other, and large in gaps and beyond the border, where an encoder is extrapolated.
+        to each other, and large in gaps and beyond the border, where an encoder is extrapolated. It is 0 for fine
+        displacements: they have these waves themselves.
         """
         length = GAP_LENGTH * _distance(self.centres)
+        if self.length <= length:
+            return np.zeros(len(Z))
         root = np.linalg.cholesky(matern(self.centres, self.centres, length) + RANK * np.eye(len(self.centres)))
         told = solve_triangular(root, matern(self.centres, Z, length), lower=True)  # (m, n)
         return np.asarray(_height(length) ** 2 * np.maximum(1 - np.square(told).sum(axis=0), 0.0))
@@ -230,13 +233,29 @@ class Seen:
         for slopes, moments, weights in self._parts():
             n, d = slopes.shape[:2]
             bent = np.eye(d) + slopes @ c
-            turned = (np.linalg.inv(bent) @ slopes.reshape(n, d, -1)).reshape(slopes.shape)
-            strain = ((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(n, d * d, -1)
+            strain = _strain(slopes, bent)
             excess = bent.transpose(0, 2, 1) @ moments @ bent - np.eye(d)
             gradient += (weights[:, None] * excess.reshape(n, -1)).ravel() @ strain.reshape(n * d * d, -1)
             rows = (np.sqrt(2 * weights)[:, None, None] * strain).reshape(-1, len(c))
             information += rows.T @ rows
         return gradient, information
+
+    def unbiased(self, c: Array) -> Seen:
+        """Return the same bursts with moments that a displacement near c does not follow outwards.
+
+        S is I + δ with sampling errors δ, and the F that explains a burst by itself is S^(−1/2), on average
+        1 + 3/8 δ²: a displacement that follows bursts with leverage h blows the embedding up by 3/8 h (k + 1)/(M − 1).
+        Moments that are larger by twice that undo it, to second order. All directions must have been measured (d = k).
+        """
+        root = np.linalg.inv(np.linalg.cholesky(self.expansion(c)[1])).T
+        leverage = []
+        for slopes, _, weights in self._parts():
+            strain = _strain(slopes, np.eye(slopes.shape[1]) + slopes @ c)
+            n, d = slopes.shape[:2]
+            followed = np.square(strain.reshape(-1, len(c)) @ root).reshape(n, d * d, -1).sum(axis=(1, 2))
+            leverage.append(2 * weights * followed / (d * (d + 1) / 2))
+        bias = 3 / 8 * np.concatenate(leverage) * (self.moments.shape[1] + 1) / self.weights
+        return replace(self, moments=self.moments * (1 + 2 * bias)[:, None, None])
 
     def followed(self, c: Array, tails: float) -> float:
         """Return by how many standard errors bursts fit displacement c better than they should fit the truth.
@@ -268,6 +287,13 @@ class Seen:
         for start in range(0, len(self.places), PLACES):
             part = slice(start, start + PLACES)
             yield self.elastic.slopes(self.places[part]), self.moments[part], self.weights[part]
+
+
+def _strain(slopes: Array, bent: Array) -> Array:
+    """Return the derivative (n, d², q) of the strain of displacements with these slopes, about F = `bent`."""
+    n, d = slopes.shape[:2]
+    turned = (np.linalg.inv(bent) @ slopes.reshape(n, d, -1)).reshape(slopes.shape)
+    return np.asarray(((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(n, d * d, -1))
 
 
 def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:

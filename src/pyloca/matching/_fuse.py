@@ -161,7 +161,8 @@ class Fusion:
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what `print` shows, as pairs of a name and its text."""
         facts = [("instruments", f"{len(self.models)}, {len(self.connected)} of them connected")]
         if self.unconnected:
             facts.append(("NOT CONNECTED", ", ".join(map(repr, self.unconnected))))
@@ -175,7 +176,7 @@ class Fusion:
         return facts
 
     def __str__(self) -> str:
-        return text_card(self._facts())
+        return text_card(self.facts())
 
     def _places(self) -> list[tuple[str, Array]]:
         return [
@@ -186,7 +187,7 @@ class Fusion:
         every = np.concatenate([places for _, places in self._places()])
         plain = np.zeros(len(every), dtype=bool)
         return html_card(
-            f"Fusion of {len(self.models)} instruments", self._facts(), dots_svg(every, plain, "All instruments")
+            f"Fusion of {len(self.models)} instruments", self.facts(), dots_svg(every, plain, "All instruments")
         )
 
     def plot(self) -> Figure:
@@ -288,6 +289,8 @@ def fuse(
     ------
     MatchError
         If no anchors connect any instrument with the first, or numbers of components differ.
+    BurstError
+        If bursts are not those of the fit: in other units, or of other states.
     ValueError
         If a model is not fitted or given twice, a name is unknown, or anchors do not make sense.
 
@@ -320,7 +323,7 @@ def fuse(
     pairs = _checked(models, anchors)
     given = _checked_bursts(models, bursts)
     names = list(models)
-    looked = [look(model, given.get(name)) for name, model in models.items()]
+    looked = [_looked(name, model, given.get(name)) for name, model in models.items()]
     edges, between, words = [], [], []
     for (one, other), readings in pairs.items():
         with warnings.catch_warnings():
@@ -341,7 +344,8 @@ def fuse(
     joined = connected_to(len(names), edges)
     lost = tuple(name for name, ok in zip(names, joined, strict=True) if not ok)
     if joined.sum() == 1:
-        raise MatchError(f"no instrument is connected with {names[0]!r}. {' '.join(words)}")
+        told = " ".join(words) or "No anchors lead there."
+        raise MatchError(f"no instrument is connected with {names[0]!r}. {told}")
     if lost:
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")
     kept = {i: k for k, i in enumerate(np.flatnonzero(joined).tolist())}
@@ -357,6 +361,14 @@ def fuse(
     for message in words:
         warnings.warn(message, TrustWarning, stacklevel=2)
     return Fusion(models, lost, joint, overlaps, tuple(words))
+
+
+def _looked(name: str, model: LOCA, bursts: Data | None) -> Instrument:
+    """Look at one instrument; its name is in what is wrong with its bursts."""
+    try:
+        return look(model, bursts)
+    except ValueError as error:
+        raise type(error)(f"bursts of instrument {name!r}: {error}") from error
 
 
 def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]) -> Joint:

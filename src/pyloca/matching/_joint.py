@@ -151,6 +151,18 @@ class Joint:
         spread = np.einsum("ndq,qr,ndr->n", rows, self.covariance[block, block], rows) / Z.shape[1]
         return np.asarray(np.sqrt(spread + self._rough(Z, i)))
 
+    def left_out(self, edge: Edge, factor: float) -> Array:
+        """Return how far (n,) each anchor of `edge` is from where all others put it, squared, in units of its variance.
+
+        The variance of `edge` is in common coordinates; errors were scaled up by `factor`.
+        """
+        apart = self.common(edge.A, edge.i) - self.common(edge.B, edge.j)
+        rows = np.concatenate([self._rows(edge.A, edge.i), -self._rows(edge.B, edge.j)], axis=2)
+        part = np.concatenate([np.arange(len(self.covariance))[self._block(k)] for k in (edge.i, edge.j)])
+        told = rows @ self.covariance[np.ix_(part, part)] @ rows.transpose(0, 2, 1)
+        left = edge.variance[:, None, None] * np.eye(apart.shape[1]) - told / factor
+        return np.asarray(np.einsum("ni,nij,nj->n", apart, np.linalg.pinv(left, hermitian=True), apart))
+
     def placed(self, i: int, rigid: RigidMap) -> Joint:
         """Return a copy with another map of instrument i, and no displacements: those found belong to the first map."""
         none = tuple(np.zeros_like(c) for c in self.coefficients)

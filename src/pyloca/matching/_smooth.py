@@ -32,15 +32,15 @@ STEPS, HALVINGS, DONE = 40, 12, 1e-7
 RANK = 1e-9
 
 
-def smooth(seen: Seen) -> Seen:
-    """Return the same bursts with the smooth prior under which they are most likely."""
+def smooth(seen: Seen) -> tuple[Seen, Array]:
+    """Return the same bursts with the smooth prior under which they are most likely, and the displacement with it."""
     some = _some(seen, TRIED)
-    priors = _priors(seen)
     at, tried = np.zeros(seen.elastic.size), []
-    for prior in priors:
+    for prior in _priors(seen):
         at, evidence = _evidence(replace(some, prior=prior), at)
-        tried.append(evidence)
-    return replace(seen, prior=priors[int(np.argmax(tried))])
+        tried.append((evidence, prior, at))
+    _, prior, at = max(tried, key=lambda one: one[0])
+    return replace(seen, prior=prior), at
 
 
 def _some(seen: Seen, most: int) -> Seen:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.stats import chi2, f
 
 from pyloca.errors import MatchError
 from pyloca.estimator import training_embedding
@@ -17,7 +18,7 @@ from pyloca.matching._register import Registered, Registration
 from pyloca.matching._rigid import freedom, procrustes
 from pyloca.matching._robust import robust_procrustes
 from pyloca.metrics import RigidMap
-from pyloca.thresholds import CONTRADICTED, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS
+from pyloca.thresholds import CONTRADICTED, HIDDEN_PAIR, OFF_ANCHORS, OTHER_STATES, UNRELATED_PAIRS
 
 __all__ = ["Candidate", "Settings", "Solution", "solve"]
 
@@ -167,18 +168,23 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
     )
-    used = found.right
-    A, B, relative = anchors.A[used], anchors.B[used], (anchors.weights / anchors.weights.mean())[used]
-    doubt = expected[used] * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
-    edge = Edge(0, 1, A, B, anchors.variance[used] + size * a.rough_at(A) + b.rough_at(B) + doubt)
     free = np.ones((2, freedom(d, scale=True)), dtype=bool)
     free[0, -1], free[1] = settings.scale, False
+    relative = anchors.weights / anchors.weights.mean()
+    doubt = expected * np.maximum(1 / relative - 1, 0.0)  # of anchors that count less than others
+    variance = anchors.variance + size * a.rough_at(anchors.A) + b.rough_at(anchors.B) + doubt
+
+    def refined(used: NDArray[np.bool_], *, mirrored: bool = False) -> tuple[Joint, float, Edge]:
+        A, B = anchors.A[used], anchors.B[used]
+        rigid = procrustes(A, B, (relative / expected)[used], scale=settings.scale, mirrored=mirrored)
+        edge = Edge(0, 1, A, B, variance[used])
+        start = _start(a, b, rigid, B.mean(axis=0))
+        return *refine(start, (a.seen, b.seen), (edge,), free, PRIOR_DEGREES), edge
+
+    used = _agreeing(found.right, refined, d, freedom(d, scale=settings.scale))
+    A, B = anchors.A[used], anchors.B[used]
     # In a plane, anchors on one line fit the mirror image as well.
-    mirror = procrustes(A, B, relative / expected[used], scale=settings.scale, mirrored=True)
-    both = [
-        refine(_start(a, b, rigid, B.mean(axis=0)), (a.seen, b.seen), (edge,), free, PRIOR_DEGREES)
-        for rigid in (found.rigid, mirror)
-    ]
+    both = [refined(used, mirrored=mirrored)[:2] for mirrored in (False, True)]
     (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
     degrees = max(d * len(A) - freedom(d, scale=settings.scale), 1)
     fixed = other - cost > chi2.isf(OFF_ANCHORS, 1) * max(cost / degrees, 1.0)
@@ -195,12 +201,37 @@ def _by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settin
     return Solution((candidate,), "anchors", residuals, used, joint, words=words)
 
 
+def _agreeing(
+    used: NDArray[np.bool_], refined: Callable[[NDArray[np.bool_]], tuple[Joint, float, Edge]], d: int, freedom: int
+) -> NDArray[np.bool_]:
+    """Leave out further pairs, one by one, that no displacement explains though it explains the others.
+
+    A fit that is wrong by long waves hides a wrong pair from every rigid map: the residuals of right pairs are as
+    large. With displacements they are small, and the wrong pair is as far off as before.
+    """
+    joint, cost, edge = refined(used)
+    while used.sum() > d + 2:
+        n, rows = int(used.sum()), np.flatnonzero(used)
+        if chi2.sf(cost, d * n - freedom) >= OFF_ANCHORS:
+            break
+        off = joint.left_out(edge, (PRIOR_DEGREES + cost) / joint.degrees)
+        fewer = used.copy()
+        fewer[rows[off.argmax()]] = False
+        without, less, rest = refined(fewer)
+        degrees = PRIOR_DEGREES + max(d * (n - 1) - freedom, 0)
+        if (cost - less) / d < (PRIOR_DEGREES + less) / degrees * f.isf(HIDDEN_PAIR, d, degrees):
+            break
+        used, joint, cost, edge = fewer, without, less, rest
+    return used
+
+
 def _doubts(used: NDArray[np.bool_], apart: float, spread: float, factor: float, *, possible: bool) -> tuple[str, ...]:
     """Say what is wrong with anchors whose residuals have this variance per coordinate, and cost this per degree."""
     if not possible:
         return (
             f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(apart):.3g} "
-            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order?",
+            f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order? "
+            "If they are, one of the fits is bent where its bursts do not hold it, as between rooms that are joined far from the anchors.",
         )
     words = []
     if not used.all():

@@ -14,7 +14,7 @@ from pyloca.estimator import feature_label, training_embedding
 from pyloca.matching import Match
 from pyloca.report._page import _asset, _environment, _hash, versions
 
-__all__ = ["match_page"]
+__all__ = ["MOST_BURSTS", "MOST_SENSORS", "as_script", "gathered", "linked_assets", "match_page", "rounded"]
 
 Array = NDArray[np.float64]
 
@@ -55,21 +55,10 @@ def match_page(match: Match, title: str = "") -> str:
     >>> "<canvas" in match_page(match(a, b, (bend(X[:5]), turn(X[:5]))))
     True
     """
-    style, script = _asset("page.css"), '"use strict";\n(() => {\n' + _asset("linked.js") + "})();\n"
-    policy = [
-        "default-src 'none'",
-        f"script-src {_hash(script)}",
-        f"style-src {_hash(style)}",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    rows: dict[str, list[str]] = {}
-    for name, text in match.facts():
-        rows.setdefault(name, []).append(text)
+    style, script, policy = linked_assets("linked.js")
+    rows = gathered(match.facts())
     shown = match.candidates[:MOST_CANDIDATES]
-    # "<" cannot end the block of data early when it is written as an escape
-    data = json.dumps(_data(match)).replace("<", "\\u003c")
+    data = as_script(_data(match))
     return (
         _environment()
         .get_template("linked.html")
@@ -81,12 +70,39 @@ def match_page(match: Match, title: str = "") -> str:
             chosen=match.chosen or 0,
             refused=match.chosen is None,
             versions=versions(),
-            policy="; ".join(policy),
+            policy=policy,
             style=Markup(style),
             script=Markup(script),
             data=Markup(data),
         )
     )
+
+
+def linked_assets(script: str) -> tuple[str, str, str]:
+    """Return style, script and content security policy of a page with linked maps."""
+    style, code = _asset("page.css"), '"use strict";\n(() => {\n' + _asset(script) + "})();\n"
+    policy = [
+        "default-src 'none'",
+        f"script-src {_hash(code)}",
+        f"style-src {_hash(style)}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return style, code, "; ".join(policy)
+
+
+def gathered(facts: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the texts of facts by their names."""
+    rows: dict[str, list[str]] = {}
+    for name, text in facts:
+        rows.setdefault(name, []).append(text)
+    return rows
+
+
+def as_script(data: dict[str, Any]) -> str:
+    """Write data for a block of a page; "<" cannot end it early when it is written as an escape."""
+    return json.dumps(data).replace("<", "\\u003c")
 
 
 def _described(i: int, one: Any) -> str:
@@ -99,7 +115,7 @@ def _data(match: Match) -> dict[str, Any]:
     for side, model in enumerate((match.a, match.b)):
         places = training_embedding(model)
         places = places[:: max(1, -(-len(places) // MOST_BURSTS))]
-        sides.append({"places": _rounded(places), "predicted": _predicted(match, side, places)})
+        sides.append({"places": rounded(places), "predicted": _predicted(match, side, places)})
     maps = [
         {"rotation": one.rigid.rotation.tolist(), "shift": one.rigid.shift.tolist(), "scale": one.rigid.scale}
         for one in match.candidates[:MOST_CANDIDATES]
@@ -120,17 +136,18 @@ def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:
         found = match.predict(model.decode(places), source, target)
     listed = slice(0, MOST_SENSORS)
     return {
-        "coordinates": _rounded(found.coordinates),
-        "radius": _rounded(2.45 * found.coordinate_errors),  # of 95 % in a plane
-        "values": _rounded(found.values[:, listed]),
-        "errors": _rounded(found.standard_errors[:, listed]),
-        "trust": _rounded(found.trust),
+        "coordinates": rounded(found.coordinates),
+        "radius": rounded(2.45 * found.coordinate_errors),  # of 95 % in a plane
+        "values": rounded(found.values[:, listed]),
+        "errors": rounded(found.standard_errors[:, listed]),
+        "trust": rounded(found.trust),
         "sensors": [feature_label(other, i) for i in range(min(other.n_features_in_, MOST_SENSORS))],
         "more": max(0, other.n_features_in_ - MOST_SENSORS),
     }
 
 
-def _rounded(values: Array) -> list[Any]:
+def rounded(values: Array) -> list[Any]:
+    """Return values to six digits of the largest."""
     with np.errstate(divide="ignore"):
         digits = 6 - int(np.ceil(np.log10(max(float(np.abs(values).max(initial=0)), 1e-300))))
     return np.round(values, min(max(digits, 0), 15)).tolist()
