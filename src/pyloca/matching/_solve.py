@@ -231,7 +231,8 @@ def _doubts(used: NDArray[np.bool_], apart: float, spread: float, factor: float,
         return (
             f"the anchors do not belong together: after the best rigid map they are still {np.sqrt(apart):.3g} "
             f"apart per coordinate, where they spread over {np.sqrt(spread):.3g}. Are the pairs in the same order? "
-            "If they are, one of the fits is bent where its bursts do not hold it, as between rooms that are joined far from the anchors.",
+            "If they are, one of the fits is bent where its bursts do not hold it, as between rooms that are joined "
+            "far from the anchors.",
         )
     words = []
     if not used.all():
