@@ -162,7 +162,13 @@ class Fusion:
     # -- looking at it ----------------------------------------------------------------------------------------------
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what `print` shows, as pairs of a name and its text."""
+        """Say in words what is known, as `print` shows it.
+
+        Returns
+        -------
+        list of (str, str)
+            A name and a text; names may come more than once.
+        """
         facts = [("instruments", f"{len(self.models)}, {len(self.connected)} of them connected")]
         if self.unconnected:
             facts.append(("NOT CONNECTED", ", ".join(map(repr, self.unconnected))))
