@@ -178,6 +178,20 @@ def test_wrong_usage_is_named(folder, matched, tmp_path):
     assert not out.exists()
 
 
+def test_a_third_column_is_a_weight_only_by_name(folder, tmp_path):
+    """Positions beside the ids would weigh the anchors in silence."""
+    models, table = (folder / "sheet.safetensors", folder / "gauge.safetensors"), tmp_path / "pairs.csv"
+    rows = [(i, i, 1 + i % 2) for i in range(10)]
+    write(table, ["sheet", "gauge", "x_m"], rows)
+    done = run("match", *models, "--anchors", table, "-o", tmp_path / "m.safetensors", code=3)
+    assert "the third column is 'x_m'" in done.stderr and "named 'weight'" in done.stderr
+    write(table, ["sheet", "gauge", "weight"], rows)
+    run("match", *models, "--anchors", table, "-o", tmp_path / "m.safetensors")
+    write(table, ["sheet", "gauge", "weight"], [*rows[:3], (3, 3, -1)])
+    done = run("match", *models, "--anchors", table, "-o", tmp_path / "m.safetensors", code=3)
+    assert "line 5: the weight is '-1'; expected a positive number" in done.stderr
+
+
 def test_no_answer_has_an_exit_code(folder, tmp_path):
     square = fit(gauge, np.random.RandomState(3).uniform(0, 1.7, size=(150, 2)), 3)
     square.save(tmp_path / "square.safetensors")

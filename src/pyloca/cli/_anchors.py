@@ -18,19 +18,29 @@ __all__ = ["read_ids", "read_named_ids", "read_readings", "stems"]
 
 
 def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[float] | None]:
-    """Read pairs of burst ids, and weights if there is a third column; a first row of unknown ids is a header."""
+    """Read pairs of burst ids, and weights if there is a third column; a first row of unknown ids is a header.
+
+    A header must call that column "weight": another one with numbers would weigh the anchors in silence.
+    """
     rows = _rows(path)
     width = len(rows[0][1])
     if width not in (2, 3):
         raise BurstError(f"{path}: line 1 has {width} cells; expected two burst ids, and perhaps a weight.")
     of_a, of_b = _ids(a), _ids(b)
     if rows[0][1][0] not in of_a and rows[0][1][1] not in of_b:
+        if width == 3 and (name := rows[0][1][2]).lower() != "weight":
+            raise BurstError(
+                f"{path}: the third column is {name!r}; a table of anchors has two burst ids, and perhaps a column "
+                "named 'weight'. Leave other columns out."
+            )
         rows = rows[1:]
     pairs, weights = [], []
     for line, cells in rows:
-        weight = number(cells[2]) if len(cells) == 3 else 1.0
-        if len(cells) != width or weight is None or not 0 < weight < float("inf"):
+        if len(cells) != width:
             raise BurstError(f"{path}: line {line} is {','.join(cells)!r}; expected as many cells as in line 1.")
+        weight = number(cells[2]) if width == 3 else 1.0
+        if weight is None or not 0 < weight < float("inf"):
+            raise BurstError(f"{path}: line {line}: the weight is {cells[2]!r}; expected a positive number.")
         for ids, cell, which in ((of_a, cells[0], "first"), (of_b, cells[1], "second")):
             if cell not in ids:
                 raise BurstError(f"{path}: line {line}: the {which} instrument has no burst {cell!r}.")
