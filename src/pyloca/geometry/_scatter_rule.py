@@ -6,8 +6,9 @@ displacements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from pyloca.geometry._tails import tails_from_fourths
 __all__ = ["Scatter", "find_scatter", "variances_within"]
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 FEWEST_POINTS = 4  # and 2 k, for a scatter
 EVEN = 1.5  # counts of bursts may differ by this factor: the scatter of few points is smaller, by the law
@@ -79,16 +81,15 @@ def find_scatter(bursts: Bursts, k: int) -> Scatter | None:
     if low < 2 * k + FEWEST_POINTS or high > EVEN * low or bursts.effective_counts is not None:
         return None
     alike = bursts[np.flatnonzero((counts >= low) & (counts <= high))]
-    first = _seen(_few(alike, FIRST_LOOK), k)
-    if first is None or _tails([part for part, _ in first], k) < GAIN:
+    first = _seen(_few(alike, FIRST_LOOK), k, lambda part, _: part)
+    if first is None or _tails(first, k) < GAIN:
         return None
     sample = _few(alike, LOOKED_AT)
-    seen = _seen(sample, k)
+    seen = _seen(sample, k, lambda part, flattened: (part, _Usable.of(part, flattened)))
     if seen is None:
         return None
     law = _student(k, round(min(float(np.median(sample.counts)), LONGEST)))
-    tails = _tails([part for part, _ in seen], k)
-    usable = [_Usable.of(part, flattened) for part, flattened in seen]
+    tails, usable = _tails([part for part, _ in seen], k), [part for _, part in seen]
     if tails < GAIN * law.tails[-1] or sum(len(part.shapes) for part in usable) < NEIGHBORS + 2:
         return None
     spread = float(np.concatenate([part.spreads for part in usable]).mean())
@@ -125,12 +126,17 @@ def _few(bursts: Bursts, most: int) -> Bursts:
     return bursts[sample_rows(len(bursts), most)]
 
 
-def _seen(sample: Bursts, k: int) -> list[tuple[Local, Array]] | None:
-    """Look at bursts; None if there are values that cannot be used, which the pass over all bursts refuses by name."""
-    blocks = [block for _, block in sample.blocks()]
-    if not all(np.abs(block).max() <= LARGEST for block in blocks):  # nan is not
-        return None
-    return [look_flattened(block, k) for block in blocks]
+def _seen(sample: Bursts, k: int, take: Callable[[Local, Array], T]) -> list[T] | None:
+    """Take what is wanted of every block of bursts, of which one at a time is in memory.
+
+    None if there are values that cannot be used, which the pass over all bursts refuses by name.
+    """
+    found = []
+    for _, block in sample.blocks():
+        if not np.abs(block).max() <= LARGEST:  # nan is not
+            return None
+        found.append(take(*look_flattened(block, k)))
+    return found
 
 
 def _tails(seen: list[Local], k: int) -> float:
