@@ -23,6 +23,8 @@ __all__ = [
     "check_units",
     "is_missing",
     "missing_at",
+    "repeated_at",
+    "unique_ids",
 ]
 
 Labels = Sequence[Any] | NDArray[Any]
@@ -109,6 +111,17 @@ def repeated_at(labels: NDArray[Any]) -> int | None:
     again = np.ones(len(labels), dtype=bool)
     again[first] = False
     return int(np.argmax(again))
+
+
+def unique_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids as they go into a file, where no two may be alike."""
+    double = repeated_at(ids)
+    if double is not None:
+        raise BurstError(
+            f"{burst_name(ids[double])} was chosen twice, and ids in a file must be unique; "
+            "give the bursts others with Bursts(bursts, ids=range(len(bursts)))."
+        )
+    return ids
 
 
 # -- features ---------------------------------------------------------------------------------------------------
