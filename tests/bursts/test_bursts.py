@@ -118,7 +118,7 @@ def test_ragged_selection_of_one_length_fits_an_array(ragged):
 
 
 def test_selection_shares_memory(equal):
-    assert np.shares_memory(Bursts(equal)[1:4]._points, equal)
+    assert np.shares_memory(Bursts(equal)[1:4]._layout.points, equal)
 
 
 def test_a_burst_is_a_copy(equal):

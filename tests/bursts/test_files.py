@@ -76,16 +76,16 @@ class TestNpyOnDisk:
 
     def test_it_stays_in_its_file(self, path, array):
         bursts = open_bursts(path)
-        assert isinstance(bursts._points, FileArray)
+        assert isinstance(bursts._layout.points, FileArray)
         for key in (slice(None), slice(3, 40, 7), slice(10, 3, -1), [4, 5, 6, 2, 9, 9], slice(0, 0)):
-            np.testing.assert_array_equal(bursts._points[key], array[key])
+            np.testing.assert_array_equal(bursts._layout.points[key], array[key])
         np.testing.assert_array_equal(bursts[-1], array[-1])
         np.testing.assert_array_equal(bursts[::-3].to_array(), array[::-3])
         np.testing.assert_array_equal(np.concatenate([block for _, block in bursts.blocks(4000)]), array)
 
     def test_maps_of_users(self, path, array):
         mapped = np.load(path, mmap_mode="r")
-        assert isinstance(Bursts(mapped)._points, FileArray)
+        assert isinstance(Bursts(mapped)._layout.points, FileArray)
         np.testing.assert_array_equal(Bursts(mapped[7:31])[2], array[9])  # the map begins before the slice
         np.testing.assert_array_equal(Bursts(mapped[:, ::2]).to_array(), array[:, ::2])
         np.testing.assert_array_equal(Bursts(np.load(path, mmap_mode="c")).to_array(), array)

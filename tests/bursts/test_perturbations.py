@@ -78,6 +78,9 @@ def test_perturbations_of_chosen_bursts_can_be_set():
     part = Bursts(Bursts(Y)[[4, 1]], perturbations=Z[:2])
     np.testing.assert_array_equal(part.perturbations, Z[:2])
     np.testing.assert_array_equal(part[1], Y[1])
+    cleaned = Bursts(Bursts(Y[:2]).set_points_aside([0], [1]), perturbations=[Z[0][1:], Z[1]])
+    assert [z.tolist() for z in each(cleaned)] == [Z[0][1:].tolist(), Z[1].tolist()] and cleaned.screened
+    np.testing.assert_array_equal(cleaned[0], Y[0][[0, 2, 3, 4]])
 
 
 def test_without_perturbations():

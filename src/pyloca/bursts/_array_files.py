@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,12 @@ def _select(bursts: Bursts, wanted: Wanted) -> Bursts:
     names = choose_columns(bursts.feature_names, "", wanted.columns, wanted.exclude)
     places = [bursts.feature_names.index(name) for name in names]
     units = None if bursts.units is None else tuple(bursts.units[j] for j in places)
-    points = bursts._points
+    points = bursts._layout.points
     # contiguous, because sums depend on the layout, in the last digit
     points = points.select(places) if isinstance(points, LazyRows) else np.ascontiguousarray(points[..., places])
+    chosen = replace(bursts._layout, points=points)
     noise = bursts._noise and (select_noise(*bursts._noise, places), bursts._noise[1])
-    return bursts._like(_points=points, feature_names=tuple(names), units=units, _noise=noise)
+    return bursts._like(_layout=chosen, feature_names=tuple(names), units=units, _noise=noise)
 
 
 def write_npy(bursts: Bursts, file: io.BytesIO) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "check_units",
     "is_missing",
     "missing_at",
+    "names_of_frames",
     "repeated_at",
     "unique_ids",
 ]
@@ -143,6 +144,18 @@ def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) ->
     if double is not None:
         raise BurstError(f"feature_names has {str(double)!r} twice; names must be unique.")
     return tuple(str(name) for name in out)
+
+
+def names_of_frames(parts: Sequence[Any]) -> list[str] | None:
+    """Names that a list of data frames has in common; None when its parts are arrays."""
+    names = [[str(name) for name in part.columns] if hasattr(part, "columns") else None for part in parts]
+    for i, found in enumerate(names):
+        if found != names[0]:
+            raise BurstError(
+                f"the columns of part {i} are {', '.join(found or ['not named'])}; those of part 0 are "
+                f"{', '.join(names[0] or ['not named'])}. All must agree, in the same order."
+            )
+    return names[0] if names else None
 
 
 def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
