@@ -127,8 +127,8 @@ def test_ids_that_cannot_be(ids, message):
     [
         ({"feature_names": ["a"]}, r"feature_names has 1 names \(a\) and the bursts have D = 2"),
         ({"feature_names": ["a", "a"]}, "'a' twice"),
-        ({"feature_names": ["a", ""]}, "not empty; got ''"),
-        ({"feature_names": ["a", 3]}, "not empty; got 3"),
+        ({"feature_names": ["a", ""]}, "non-empty text; got ''"),
+        ({"feature_names": ["a", 3]}, "non-empty text; got 3"),
         ({"feature_names": "ab"}, "sequence of 2 names"),
         ({"units": {"a": "Pa"}}, "need feature_names"),
         ({"units": {"z": "Pa"}, "feature_names": ["a", "b"]}, "'z', which is not a feature; features are a, b"),
@@ -247,7 +247,7 @@ def test_names_and_provenance_of_a_concatenation():
 def test_two_are_added():
     bursts = make()
     assert_same(bursts[:2] + bursts[2:], bursts)
-    with pytest.raises(TypeError, match="joined with Bursts; got ndarray"):
+    with pytest.raises(TypeError, match="added to Bursts; got ndarray"):
         bursts + np.zeros((6, 4, 3))
 
 

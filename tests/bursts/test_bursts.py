@@ -270,13 +270,13 @@ def test_wrong_number_of_axes(shape):
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0)])
 def test_nothing_in_it(shape):
-    with pytest.raises(BurstError, match="there is nothing in it"):
+    with pytest.raises(BurstError, match="which is empty"):
         Bursts(np.zeros(shape))
 
 
 @pytest.mark.parametrize("data", [[], ()])
 def test_an_empty_list(data):
-    with pytest.raises(BurstError, match="there is nothing in it"):
+    with pytest.raises(BurstError, match="which is empty"):
         Bursts(data)
 
 

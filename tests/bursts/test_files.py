@@ -97,13 +97,13 @@ class TestNpyOnDisk:
     def test_a_file_that_is_cut(self, path):
         bursts = open_bursts(path)
         os.truncate(path, 100_000)
-        with pytest.raises(BurstError, match=r"bursts.npy: the file was cut to 100,000 bytes while it was read"):
+        with pytest.raises(BurstError, match=r"bursts.npy: the file shrank to 100,000 bytes while it was read"):
             bursts.to_array()
 
     def test_a_file_that_is_changed(self, path):
         bursts = open_bursts(path)
         os.utime(path, ns=(1, 1))
-        with pytest.raises(BurstError, match=r"bursts.npy: the file was changed while it was read"):
+        with pytest.raises(BurstError, match=r"bursts.npy: the file changed while it was read"):
             list(bursts.blocks())
 
     def test_a_file_that_is_replaced(self, path, array, tmp_path):
@@ -135,7 +135,7 @@ def test_hdf5_does_not_leave_its_file(tmp_path, kind, words):
         else:
             raw = [(str(tmp_path / "raw.bin"), 0, data.nbytes)]
             file.create_dataset("bursts", shape=data.shape, dtype=data.dtype, external=raw)
-    with pytest.raises(BurstError, match=rf"b\.h5: .*{words}.*copy the data into it"):
+    with pytest.raises(BurstError, match=rf"b\.h5: .*{words}.*copy them into it"):
         open_bursts(tmp_path / "b.h5")
 
 
@@ -159,7 +159,7 @@ def test_a_table_by_another_name(tmp_path):
     [
         ("", "the file is empty"),
         ("x,y\n1,2\n", "there is no column 'burst_id'; line 1 names x, y"),
-        ("burst_id,x,x\n1,2,3\n", "two columns have one name"),
+        ("burst_id,x,x\n1,2,3\n", "two columns have the same name"),
         ("burst_id;x\n0;1\n", "the cells of line 1 are separated by semicolons; expected commas"),
         ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
         ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),

@@ -149,7 +149,7 @@ def test_tables(tmp_path):
     bursts = from_table(columns, perturbations=["dx", "dy"])
     np.testing.assert_array_equal(bursts.to_array(), Y)
     assert "perturbations: dx, dy" in bursts.provenance
-    with pytest.raises(BurstError, match="there is no column 'dz' of perturbations; those with numbers are dx, dy"):
+    with pytest.raises(BurstError, match="no column 'dz' of perturbations; the columns with numbers are dx, dy"):
         from_table(columns, perturbations=["dz"])
     path = tmp_path / "table.csv"
     path.write_text("\n".join(",".join(map(str, row)) for row in [list(columns), *zip(*columns.values(), strict=True)]))

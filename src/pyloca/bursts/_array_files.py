@@ -26,7 +26,7 @@ __all__ = ["described_arrays", "read_hdf5", "read_npy", "read_npz", "read_zarr",
 
 # Arrays beside the points in .npz and HDF5.
 DESCRIBED = ("ids", "feature_names", "units", "perturbations", "noise", "effective_counts")
-COPY = "Only what lies in the file itself is read: copy the data into it."
+COPY = "Only data stored in the file itself are read; copy them into it."
 
 
 def read_npy(path: Path, wanted: Wanted) -> Bursts:
@@ -58,7 +58,7 @@ def read_zarr(path: Path, wanted: Wanted) -> Bursts:
 
 
 def _own_numbers(h5py: Any, file: Any, name: str) -> NDArray[Any]:
-    """Read a dataset that lies in this very file; HDF5 would follow links and storage to any other, without a word."""
+    """Read a dataset stored in this very file; HDF5 would silently follow links and external storage to any other."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         raise BurstError(f"`{name}` is a link. {COPY}")
     found = file[name]

@@ -47,7 +47,7 @@ def check_array(array: Any) -> Any:
         )
         raise BurstError(f"bursts has shape {array.shape}; expected (N, M, D).{hint}")
     if array.size == 0:
-        raise BurstError(f"bursts has shape {array.shape}: there is nothing in it. Expected N, M, D ≥ 1.")
+        raise BurstError(f"bursts has shape {array.shape}, which is empty; expected N, M, D ≥ 1.")
     return array
 
 
@@ -133,7 +133,7 @@ def measure(f: Measurement, cloud: Array) -> Array:
         raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
-        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
+        raise BurstError(f"the measurement is not finite in burst {bad[0] // m}, at {cloud.reshape(-1, d)[bad[0]]}.")
     return Y.reshape(n, m, -1)
 
 

@@ -447,7 +447,7 @@ class Bursts:
 
     def __add__(self, other: Any) -> Bursts:
         if not isinstance(other, Bursts):  # NumPy would add numbers
-            raise TypeError(f"Bursts are joined with Bursts; got {type(other).__name__}. Make it Bursts first.")
+            raise TypeError(f"only Bursts can be added to Bursts; got {type(other).__name__}. Use Bursts(…) first.")
         return Bursts.concatenate([self, other])
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
@@ -536,7 +536,9 @@ class Bursts:
         """
         rows, inside = as_indices("bursts", bursts), as_indices("points", points)
         if rows.shape != inside.shape:
-            raise BurstError(f"bursts names {len(rows)} points and points {len(inside)}; expected as many.")
+            raise BurstError(
+                f"bursts has {len(rows)} entries and points has {len(inside)}; expected one burst per point."
+            )
         starts, ends = self._layout.bounds()
         known = (rows >= 0) & (rows < len(self)) & (inside >= 0)
         known[known] = inside[known] < (ends - starts)[rows[known]]

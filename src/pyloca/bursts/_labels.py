@@ -120,7 +120,7 @@ def unique_ids(ids: NDArray[Any]) -> NDArray[Any]:
     if double is not None:
         raise BurstError(
             f"{burst_name(ids[double])} was chosen twice, and ids in a file must be unique; "
-            "give the bursts others with Bursts(bursts, ids=range(len(bursts)))."
+            "give the bursts new ids with Bursts(bursts, ids=range(len(bursts)))."
         )
     return ids
 
@@ -135,7 +135,7 @@ def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) ->
     out = list(names)
     for name in out:
         if not isinstance(name, str) or not name.strip():
-            raise BurstError(f"feature_names must be text that is not empty; got {brief(name)}.")
+            raise BurstError(f"feature_names must be non-empty text; got {brief(name)}.")
     if len(out) != n_features:
         raise BurstError(
             f"feature_names has {len(out)} names ({_listed(out)}) and the bursts have D = {n_features} features."
@@ -184,7 +184,7 @@ def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) ->
 def check_unique_columns(names: Sequence[str]) -> None:
     """Refuse a table in which two columns have the same name."""
     if len(set(names)) < len(names):
-        raise BurstError(f"two columns have one name: {', '.join(names)}.")
+        raise BurstError(f"two columns have the same name: {', '.join(names)}.")
 
 
 def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ AHEAD = 2  # parts per worker that are under way, so that none waits and memory 
 
 
 class Keep(Protocol):
-    """Where results of parts are kept, so that a pass that was interrupted goes on where it was.
+    """Where results of parts are kept, so that an interrupted pass continues where it stopped.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def map_parts(
     """Apply a function to parts of the bursts, and yield positions and results in the order of the bursts.
 
     Bursts in memory are one part. Those of Zarr and Dask are cut into the same parts whoever computes: the workers of
-    the current `distributed.Client`, or threads if there is none. A part of a worker that dies is done by another.
+    the current `distributed.Client`, or threads if there is none. If a worker dies, another one computes its part.
 
     Parameters
     ----------

@@ -208,8 +208,8 @@ def _refuse_short(recordings: Sequence[Array], lag: int, window: int | str) -> N
         raise BurstError(f"the {name} has {longest} samples; a window of {window} steps needs {needed}.")
     if longest < max(LEAST_SAMPLES, 8 * lag):
         raise BurstError(
-            f"the {name} has {longest} samples; how far they move with time is not known from fewer than "
-            f"{max(LEAST_SAMPLES, 8 * lag)}."
+            f"the {name} has {longest} samples; at least {max(LEAST_SAMPLES, 8 * lag)} are needed to "
+            "see how far they move with time."
         )
 
 

@@ -65,7 +65,7 @@ def scaled_points(model: Any, Y: Any) -> Array:
 def checked_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> Array:
     """Convert to finite numbers (…, dim), by the rules of `as_points`; Bursts are not points."""
     if isinstance(points, Bursts):
-        raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
+        raise TypeError(f"{name} is a Bursts object; use transform to embed the means, or encode(burst) for each.")
     return as_points(points, dim, name, names)
 
 

@@ -83,10 +83,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. The paper solver refuses it, and so
         do bursts whose perturbations are known: their regression averages the noise.
     max_strays : float, default=0.01
-        Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
-        stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are
-        named in `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that
-        are only clipped are used, and named in ``diagnostics_.clipped``.
+        Fraction of the bursts that may be left out of the training, plus one, so that small sets may have a stray:
+        those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are named in
+        `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that are only
+        clipped are used, and named in ``diagnostics_.clipped``.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional

@@ -22,7 +22,7 @@ def fields_from_covariances(
     n, dim = means.shape
     refuse_few(n)
     if covariances.shape != (n, dim, dim):
-        raise BurstError(f"covariances has shape {covariances.shape}; expected {(n, dim, dim)} as for means.")
+        raise BurstError(f"covariances has shape {covariances.shape}; expected {(n, dim, dim)}, to match means.")
     asymmetry = np.abs(covariances - covariances.transpose(0, 2, 1)).max(axis=(1, 2))
     worst = int(np.argmax(asymmetry - 1e-8 * np.abs(covariances).max(axis=(1, 2))))
     if asymmetry[worst] > 1e-8 * np.abs(covariances[worst]).max():

@@ -138,10 +138,10 @@ class BurstStatistics:
         min_bursts : int, default=10
             Fewer bursts than this raise an error.
         max_strays : float, default=0
-            Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
+            Fraction of the bursts that may have too few points, no spread or too few directions, plus one burst. They
             are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
         keep : KeepParts, optional
-            Where parts that are done are kept, so that an interrupted run goes on where it was (`write_statistics`).
+            Where finished parts are kept, so that an interrupted run continues where it stopped (`write_statistics`).
 
         Returns
         -------
