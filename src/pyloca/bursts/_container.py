@@ -1,4 +1,8 @@
-"""`Bursts`: N clouds of repeated measurements in R^D, equal or ragged, in memory or on disk."""
+"""`Bursts`: N clouds of repeated measurements in R^D, equal or ragged, in memory or on disk.
+
+Nearly half of this file is the documentation of one public class. Where its points lie, and how they are read, is in
+`_layout`; what is refused is in `_arrays` and `_labels`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from pyloca.bursts._arrays import (
     as_burst,
     as_indices,
     check_array,
-    check_dtype,
     check_effective_counts,
+    check_ragged,
     forget_pages,
     join,
     offsets_of,
+    refuse_empty,
 )
 from pyloca.bursts._card import html_table
 from pyloca.bursts._labels import (
@@ -229,30 +234,12 @@ class Bursts:
         >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
         Bursts(N=2, M=2..3, D=2)
         """
-        refuse_masked("points", points, BurstError)
-        refuse_masked("offsets", offsets, BurstError)
-        found: Any = check_dtype(as_lazy(points, "points") or np.asarray(points), "points")
-        if found.ndim != 2 or found.shape[1] == 0:
-            raise BurstError(f"points has shape {found.shape}; expected (n, D) with offsets of length N + 1.")
-        offsets = np.asarray(offsets)
-        if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
-            raise BurstError(f"offsets must be N + 1 integers; got shape {offsets.shape}, dtype {offsets.dtype}.")
-        offsets = offsets.astype(np.int64)
-        if offsets[0] != 0 or offsets[-1] != len(found):
-            raise BurstError(
-                f"offsets must run from 0 to the number of points, {len(found)}; "
-                f"they run from {offsets[0]} to {offsets[-1]}."
-            )
-        n = len(offsets) - 1
+        found, ends = check_ragged(points, offsets)
+        n = len(ends) - 1
         labels = np.arange(n) if ids is None else check_ids(ids, n)
-        short = np.flatnonzero(np.diff(offsets) < 1)
-        if len(short):
-            raise BurstError(
-                f"{burst_name(labels[short[0]])} has no points (offsets {offsets[short[0]]} to "
-                f"{offsets[short[0] + 1]}). Remove empty bursts and keep the offsets in increasing order."
-            )
+        refuse_empty(ends, labels)
         out = cls.__new__(cls)
-        out._init(Layout.of(found, offsets), labels, ids is not None)
+        out._init(Layout.of(found, ends), labels, ids is not None)
         out._describe(feature_names, units, burst_std, noise, provenance)
         out._perturb(perturbations)
         if effective_counts is not None:
@@ -337,7 +324,7 @@ class Bursts:
 
     @property
     def screened(self) -> bool:
-        """Whether nobody looks for spikes: it was decided which points are set aside, or they are not samples.
+        """Whether the search for spikes is off: it has been decided which points to set aside, or they are not samples.
 
         Bursts of known perturbations are among these: a regression sees its outliers itself, in the residuals.
         """

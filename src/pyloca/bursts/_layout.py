@@ -27,7 +27,7 @@ class Layout:
     rows : (N,) array of int
         Which bursts of the memory are meant.
     aside : (a,) array of int, or None
-        Sorted numbers, in memory, of the points that are set aside; None: nobody looked.
+        Sorted numbers, in memory, of the points that are set aside; None: they have not been searched.
     perturbations : array or None
         Known perturbations, laid out as the points: (N', M, k), or (n, k) with offsets.
     """

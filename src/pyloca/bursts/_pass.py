@@ -67,8 +67,9 @@ def map_parts(
 ) -> Iterator[tuple[NDArray[np.int64], Result]]:
     """Apply a function to parts of the bursts, and yield positions and results in the order of the bursts.
 
-    Bursts in memory are one part. Those of Zarr and Dask are cut into the same parts whoever computes: the workers of
-    the current `distributed.Client`, or threads if there is none. If a worker dies, another one computes its part.
+    Bursts in memory are one part. Those of Zarr and Dask are cut into the same parts for the workers of the current
+    `distributed.Client` and for threads, which compute if there is no client. If a worker dies, another one computes
+    its part.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
 BURSTS = (".npz", ".h5", ".hdf5", ".zarr")  # files that hold bursts, not rows
-ROWS = 50  # fewer rows may be in order by chance, or because somebody sorted them
+ROWS = 50  # fewer rows may be in order by chance, or because they were sorted
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 
 

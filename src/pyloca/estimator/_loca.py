@@ -1,4 +1,7 @@
-"""`LOCA`: fit, transform, encode, decode, score, save and load."""
+"""`LOCA`: fit, transform, encode, decode, score, save and load.
+
+Most of this file is the documentation of one public class; what its methods do is in the files beside it.
+"""
 
 from __future__ import annotations
 
@@ -139,8 +142,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     set_aside_ : (N,) array of int
         Points of each burst that were set aside as spikes: they lie many burst sizes away from the others.
     spike_rule_ : SpikeRule or None
-        How spikes are known, also in bursts that are transformed. If the fit found none, they are points 1.5 times as
-        far out as any of its own. None if nobody may look for spikes (`Bursts.set_points_aside`).
+        How spikes are recognised, also in bursts that are transformed. If the fit found none, they are points 1.5 times
+        as far out as any of its own. None if the search for spikes is off (`Bursts.set_points_aside`).
     trust_scale_ : TrustScale
         Reference of ``transform(X, return_trust=True)``: what is usual for held-out points.
     validation_indices_ : (n,) array

@@ -1,4 +1,8 @@
-"""`BurstStatistics`: everything the fast solver needs of the data, computed in one chunked pass."""
+"""`BurstStatistics`: everything the fast solver needs of the data, computed in one chunked pass.
+
+More than half of this file is the documentation of one public class. `_from_bursts` makes its fields from raw bursts,
+`_from_tangents` from covariances or Jacobians.
+"""
 
 from __future__ import annotations
 
