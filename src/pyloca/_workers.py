@@ -1,4 +1,4 @@
-"""Dask, if somebody uses it: the current client, and errors of workers in our words."""
+"""Dask, if it is in use: the current client, and errors of workers in our words."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def inspect_bursts(
     measurement_noise : optional
         As for `LOCA`.
     max_strays : float, default=0.01
-        Part of the bursts that may be left out, as in `LOCA`; the rest is inspected.
+        Fraction of the bursts that may be left out, as in `LOCA`; the rest is inspected.
     static : bursts in any form, optional
         Bursts taken while nothing was perturbed, as for `LOCA.fit`.
 

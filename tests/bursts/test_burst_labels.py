@@ -127,8 +127,8 @@ def test_ids_that_cannot_be(ids, message):
     [
         ({"feature_names": ["a"]}, r"feature_names has 1 names \(a\) and the bursts have D = 2"),
         ({"feature_names": ["a", "a"]}, "'a' twice"),
-        ({"feature_names": ["a", ""]}, "not empty; got ''"),
-        ({"feature_names": ["a", 3]}, "not empty; got 3"),
+        ({"feature_names": ["a", ""]}, "non-empty text; got ''"),
+        ({"feature_names": ["a", 3]}, "non-empty text; got 3"),
         ({"feature_names": "ab"}, "sequence of 2 names"),
         ({"units": {"a": "Pa"}}, "need feature_names"),
         ({"units": {"z": "Pa"}, "feature_names": ["a", "b"]}, "'z', which is not a feature; features are a, b"),
@@ -233,7 +233,7 @@ def test_concatenation_of_unequal_lengths_and_of_arrays():
     assert both.counts.tolist() == [3, 3, 5, 5]
     assert both.ids.tolist() == [0, 1, 2, 3]
     assert not both.has_ids
-    assert Bursts.concatenate([np.zeros((2, 3, 1), dtype=np.float32)] * 2)._points.dtype == np.float32
+    assert Bursts.concatenate([np.zeros((2, 3, 1), dtype=np.float32)] * 2)._layout.points.dtype == np.float32
 
 
 def test_names_and_provenance_of_a_concatenation():
@@ -247,7 +247,7 @@ def test_names_and_provenance_of_a_concatenation():
 def test_two_are_added():
     bursts = make()
     assert_same(bursts[:2] + bursts[2:], bursts)
-    with pytest.raises(TypeError, match="joined with Bursts; got ndarray"):
+    with pytest.raises(TypeError, match="added to Bursts; got ndarray"):
         bursts + np.zeros((6, 4, 3))
 
 
@@ -315,7 +315,7 @@ def test_scaled_bursts_are_divided_wherever_they_are_read(kind):
 def test_a_scaled_file_stays_on_disk(tmp_path):
     np.save(tmp_path / "b.npy", make().to_array())
     scaled = open_bursts(tmp_path / "b.npy").scaled(SCALE)
-    assert scaled[1:]._points is scaled._points
+    assert scaled[1:]._layout.points is scaled._layout.points
     np.testing.assert_array_equal(np.asarray(scaled), make().to_array() / SCALE)
 
 
@@ -336,7 +336,7 @@ def test_as_an_array():
     assert bursts[:0].shape == (0, None, 3)
     np.testing.assert_array_equal(np.asarray(bursts), bursts.to_array())
     assert np.asarray(bursts, dtype=np.float32).dtype == np.float32
-    assert not np.shares_memory(np.array(bursts), bursts._points)
+    assert not np.shares_memory(np.array(bursts), bursts._layout.points)
     with pytest.raises(BurstError, match="differ in length"):
         np.asarray(make("ragged"))
     with pytest.raises(ValueError, match="copy=False"):

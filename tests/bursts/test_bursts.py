@@ -118,7 +118,7 @@ def test_ragged_selection_of_one_length_fits_an_array(ragged):
 
 
 def test_selection_shares_memory(equal):
-    assert np.shares_memory(Bursts(equal)[1:4]._points, equal)
+    assert np.shares_memory(Bursts(equal)[1:4]._layout.points, equal)
 
 
 def test_a_burst_is_a_copy(equal):
@@ -270,13 +270,13 @@ def test_wrong_number_of_axes(shape):
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0)])
 def test_nothing_in_it(shape):
-    with pytest.raises(BurstError, match="there is nothing in it"):
+    with pytest.raises(BurstError, match="which is empty"):
         Bursts(np.zeros(shape))
 
 
 @pytest.mark.parametrize("data", [[], ()])
 def test_an_empty_list(data):
-    with pytest.raises(BurstError, match="there is nothing in it"):
+    with pytest.raises(BurstError, match="which is empty"):
         Bursts(data)
 
 

@@ -76,16 +76,16 @@ class TestNpyOnDisk:
 
     def test_it_stays_in_its_file(self, path, array):
         bursts = open_bursts(path)
-        assert isinstance(bursts._points, FileArray)
+        assert isinstance(bursts._layout.points, FileArray)
         for key in (slice(None), slice(3, 40, 7), slice(10, 3, -1), [4, 5, 6, 2, 9, 9], slice(0, 0)):
-            np.testing.assert_array_equal(bursts._points[key], array[key])
+            np.testing.assert_array_equal(bursts._layout.points[key], array[key])
         np.testing.assert_array_equal(bursts[-1], array[-1])
         np.testing.assert_array_equal(bursts[::-3].to_array(), array[::-3])
         np.testing.assert_array_equal(np.concatenate([block for _, block in bursts.blocks(4000)]), array)
 
     def test_maps_of_users(self, path, array):
         mapped = np.load(path, mmap_mode="r")
-        assert isinstance(Bursts(mapped)._points, FileArray)
+        assert isinstance(Bursts(mapped)._layout.points, FileArray)
         np.testing.assert_array_equal(Bursts(mapped[7:31])[2], array[9])  # the map begins before the slice
         np.testing.assert_array_equal(Bursts(mapped[:, ::2]).to_array(), array[:, ::2])
         np.testing.assert_array_equal(Bursts(np.load(path, mmap_mode="c")).to_array(), array)
@@ -97,13 +97,13 @@ class TestNpyOnDisk:
     def test_a_file_that_is_cut(self, path):
         bursts = open_bursts(path)
         os.truncate(path, 100_000)
-        with pytest.raises(BurstError, match=r"bursts.npy: the file was cut to 100,000 bytes while it was read"):
+        with pytest.raises(BurstError, match=r"bursts.npy: the file shrank to 100,000 bytes while it was read"):
             bursts.to_array()
 
     def test_a_file_that_is_changed(self, path):
         bursts = open_bursts(path)
         os.utime(path, ns=(1, 1))
-        with pytest.raises(BurstError, match=r"bursts.npy: the file was changed while it was read"):
+        with pytest.raises(BurstError, match=r"bursts.npy: the file changed while it was read"):
             list(bursts.blocks())
 
     def test_a_file_that_is_replaced(self, path, array, tmp_path):
@@ -135,7 +135,7 @@ def test_hdf5_does_not_leave_its_file(tmp_path, kind, words):
         else:
             raw = [(str(tmp_path / "raw.bin"), 0, data.nbytes)]
             file.create_dataset("bursts", shape=data.shape, dtype=data.dtype, external=raw)
-    with pytest.raises(BurstError, match=rf"b\.h5: .*{words}.*copy the data into it"):
+    with pytest.raises(BurstError, match=rf"b\.h5: .*{words}.*copy them into it"):
         open_bursts(tmp_path / "b.h5")
 
 
@@ -159,7 +159,7 @@ def test_a_table_by_another_name(tmp_path):
     [
         ("", "the file is empty"),
         ("x,y\n1,2\n", "there is no column 'burst_id'; line 1 names x, y"),
-        ("burst_id,x,x\n1,2,3\n", "two columns have one name"),
+        ("burst_id,x,x\n1,2,3\n", "two columns have the same name"),
         ("burst_id;x\n0;1\n", "the cells of line 1 are separated by semicolons; expected commas"),
         ("0,1\n0,2\n", "line 1 has numbers where the names of the columns are expected"),
         ("burst_id\n0\n", "there is no column of measurements beside 'burst_id'"),

@@ -85,7 +85,7 @@ def test_points_are_left_out_with_a_word(caplog):
 def test_nothing_to_leave_out():
     data = np.zeros((3, 4, 2))
     bursts = drop_missing(Bursts(data, provenance="a rig"))
-    assert np.shares_memory(bursts._points, data)
+    assert np.shares_memory(bursts._layout.points, data)
     assert bursts.provenance == "a rig; no point dropped: no missing cells"
 
 
@@ -93,6 +93,20 @@ def test_a_chosen_scaled_part():
     bursts = drop_missing(with_gaps()[[2, 0]].scaled([2.0, 1.0, 1.0]))
     assert bursts.ids.tolist() == ["c", "a"] and bursts.counts.tolist() == [4, 4]
     assert np.array_equal(bursts[1], with_gaps()[0][[0, 2, 3, 5]] / [2.0, 1.0, 1.0])
+
+
+def test_what_is_known_of_points_and_bursts_stays_with_them():
+    """Perturbations, effective counts, noise and spikes of what is left: burst 2 loses all points, burst 1 one."""
+    z = np.random.RandomState(0).standard_normal((4, 5, 2))
+    data = np.sin(z)
+    data[1, 2] = data[2] = np.nan
+    noise = np.arange(8.0).reshape(4, 2)
+    kept = drop_missing(Bursts(data, perturbations=z, effective_counts=[2, 3, 4, 5], noise=noise))
+    assert [part.tolist() for part in kept.perturbations] == [z[0].tolist(), z[1][[0, 1, 3, 4]].tolist(), z[3].tolist()]
+    assert kept.effective_counts.tolist() == [2, 3, 5] and np.array_equal(kept.noise, noise[[0, 1, 3]])
+    without = drop_missing(Bursts(data).set_points_aside([0, 3], [1, 4]))
+    assert without.counts.tolist() == [4, 4, 4] and without.screened
+    assert np.array_equal(without[0], data[0][[0, 2, 3, 4]]) and np.array_equal(without[2], data[3][:4])
 
 
 def test_every_point_has_a_gap():
@@ -126,7 +140,7 @@ def test_files(tmp_path, suffix):
 
 def test_a_mapped_file_is_read_when_asked(tmp_path):
     path = tmp_path / "bursts.npy"
-    np.save(path, with_gaps()._points)
+    np.save(path, with_gaps()._layout.points)
     assert len(open_bursts(path)) == 5
     assert len(open_bursts(path, missing="drop")) == 4
 

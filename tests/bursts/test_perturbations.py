@@ -78,6 +78,9 @@ def test_perturbations_of_chosen_bursts_can_be_set():
     part = Bursts(Bursts(Y)[[4, 1]], perturbations=Z[:2])
     np.testing.assert_array_equal(part.perturbations, Z[:2])
     np.testing.assert_array_equal(part[1], Y[1])
+    cleaned = Bursts(Bursts(Y[:2]).set_points_aside([0], [1]), perturbations=[Z[0][1:], Z[1]])
+    assert [z.tolist() for z in each(cleaned)] == [Z[0][1:].tolist(), Z[1].tolist()] and cleaned.screened
+    np.testing.assert_array_equal(cleaned[0], Y[0][[0, 2, 3, 4]])
 
 
 def test_without_perturbations():
@@ -146,7 +149,7 @@ def test_tables(tmp_path):
     bursts = from_table(columns, perturbations=["dx", "dy"])
     np.testing.assert_array_equal(bursts.to_array(), Y)
     assert "perturbations: dx, dy" in bursts.provenance
-    with pytest.raises(BurstError, match="there is no column 'dz' of perturbations; those with numbers are dx, dy"):
+    with pytest.raises(BurstError, match="no column 'dz' of perturbations; the columns with numbers are dx, dy"):
         from_table(columns, perturbations=["dz"])
     path = tmp_path / "table.csv"
     path.write_text("\n".join(",".join(map(str, row)) for row in [list(columns), *zip(*columns.values(), strict=True)]))

@@ -190,7 +190,7 @@ def test_a_simulator_that_goes_wrong():
     states = np.zeros((4, 2))
     with pytest.raises(BurstError, match="step maps"):
         from_simulator(lambda s, dt, r: s[:1], states, 0.1, 5)
-    with pytest.raises(BurstError, match="the simulator is not finite in burst 0"):
+    with pytest.raises(BurstError, match="the simulator returns NaN or infinity in burst 0"):
         from_simulator(lambda s, dt, r: s + np.inf, states, 0.1, 5)
     with pytest.raises(ValueError, match="dt must be a number > 0"):
         from_simulator(brownian, states, 0, 5)
@@ -405,7 +405,7 @@ def test_tables_that_are_broken(columns, message):
 
 
 def test_two_columns_of_one_name():
-    with pytest.raises(BurstError, match="two columns have one name: burst_id, x, x"):
+    with pytest.raises(BurstError, match="two columns have the same name: burst_id, x, x"):
         from_table(pd.DataFrame([[0, 1.0, 2.0]], columns=["burst_id", "x", "x"]))
 
 

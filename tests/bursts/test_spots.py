@@ -64,7 +64,7 @@ def test_effective_counts_travel(tmp_path):
 
 def test_a_fat_pen_is_seen_and_corrected():
     fat, right = tilted_grid(1.25), from_image(tilted_grid(0.0), 0.5)  # no warning
-    with pytest.warns(TrustWarning, match="pixels too fat for the grid"):
+    with pytest.warns(TrustWarning, match="pixels too wide for the grid"):
         from_image(fat, 0.5)
     size = [np.sqrt(np.trace(np.cov(burst.T))) for burst in right]
     for dilation in (1.25, "estimate"):

@@ -158,7 +158,7 @@ def test_the_column_of_ids_is_asked_for(folder):
 def test_other_tables_are_not_coordinates(folder):
     done = run("inverse", folder / "m.safetensors", folder / "runs.csv")
     assert done.exit_code == 3
-    assert "there is no column z0, z1, and a, b, c, gain cannot be 2 coordinates." in done.stderr
+    assert "there is no column z0, z1, and a, b, c, gain are not 2 coordinates." in done.stderr
 
 
 def test_a_name_with_a_comma_stands_in_quotes(folder, tmp_path):

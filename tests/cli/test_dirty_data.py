@@ -116,7 +116,7 @@ def test_a_fit_with_static_bursts_says_so_and_keeps_it(folder, tmp_path):
         (["--static", "short.csv"], 3, "there is no column 'T', 'u'"),
         (["--static", "static.csv", "--measurement-noise", "estimate"], 2, "give one of them"),
         (["--static", "static.csv", "--burst-id", "u"], 3, "u"),
-        (["--max-strays", "2"], 2, "max_strays must be a part of the bursts"),
+        (["--max-strays", "2"], 2, "max_strays must be a fraction of the bursts"),
         (["--missing", "ignore"], 2, "'ignore' is not one of 'raise', 'drop'"),
         (["--perturbations", "dx"], 3, "no column 'dx' of perturbations"),
     ],

@@ -92,7 +92,7 @@ def test_report_of_a_match(folder, matched, tmp_path):
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     told = data["sides"][0]["predicted"]
     assert told["sensors"] == ["left", "right"] and len(told["values"]) == len(data["sides"][0]["places"])
-    assert "without DATA" in run("report", matched, folder / "sheet.csv", "-o", page, code=2).stderr
+    assert "takes no DATA" in run("report", matched, folder / "sheet.csv", "-o", page, code=2).stderr
     assert "Missing argument" in run("report", folder / "sheet.safetensors", "-o", page, code=2).stderr
 
 
@@ -115,7 +115,7 @@ def test_fuse(folder, tmp_path):
     assert json.loads(done.stdout)["connected"] == ["sheet", "gauge"]
     assert "<h1>sheet, gauge</h1>" in (tmp_path / "f.html").read_text(encoding="utf-8")
     data = folder / "sheet.csv"
-    assert "without DATA" in run("report", tmp_path / "f.safetensors", data, "-o", tmp_path / "g.html", code=2).stderr
+    assert "takes no DATA" in run("report", tmp_path / "f.safetensors", data, "-o", tmp_path / "g.html", code=2).stderr
     np.save(tmp_path / "sheet.npy", measured(sheet, STATES, 1))
     given = "--anchors", tmp_path / "pairs.csv", "--bursts", f"sheet={tmp_path / 'sheet.npy'}"
     run("fuse", *models, *given, "-o", tmp_path / "g.safetensors")
@@ -170,8 +170,11 @@ def test_wrong_usage_is_named(folder, matched, tmp_path):
     assert "say which instrument" in run("transform", matched, folder / "sheet.csv", code=2).stderr
     done = run("transform", matched, folder / "sheet.csv", "--from", "radio", code=2)
     assert "there are sheet, gauge" in done.stderr
-    assert "files of match and fuse" in run("transform", a, folder / "sheet.csv", "--to", "gauge", code=2).stderr
-    assert "give --to" in run("transform", matched, folder / "sheet.csv", "--from", "sheet", "--errors", code=2).stderr
+    assert "file that match or fuse wrote" in run("transform", a, folder / "sheet.csv", "--to", "gauge", code=2).stderr
+    assert (
+        "--errors needs --to"
+        in run("transform", matched, folder / "sheet.csv", "--from", "sheet", "--errors", code=2).stderr
+    )
     write(tmp_path / "pairs.csv", ["a", "b"], [(0, 0), (1, 999), (2, 2)])
     done = run("match", a, b, "--anchors", tmp_path / "pairs.csv", "-o", out, code=3)
     assert "line 3: the second instrument has no burst '999'" in done.stderr

@@ -338,7 +338,7 @@ def test_points_with_labels_are_taken_by_name_or_refused(model):
     assert np.array_equal(model.inverse_transform(Z.set_axis(["loca0", "loca1"], axis=1)), model.decode(Z.to_numpy()))
     with pytest.raises(ValueError, match="expected z0, z1, in this order"):
         model.inverse_transform(Z[["z1", "z0"]])
-    with pytest.raises(TypeError, match="use transform for the embedding of their means"):
+    with pytest.raises(TypeError, match="use transform to embed the means"):
         model.encode(named(sensors(3)[1]))
 
 

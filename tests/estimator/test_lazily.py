@@ -8,7 +8,7 @@ import xarray as xr
 from pyloca import LOCA, datasets
 from pyloca.bursts import Bursts, save_bursts
 from pyloca.errors import BurstError
-from pyloca.estimator import _loca
+from pyloca.estimator import _embed
 from pyloca.modelfile import model_to_bytes
 from pyloca.predict import predictor_from_bytes
 
@@ -125,6 +125,6 @@ def test_a_fit_to_a_store_has_the_bits_of_one_in_memory(model, kind, tmp_path):
 def test_many_rows_are_embedded_in_slabs(model, monkeypatch):
     rows = ARRAY.reshape(-1, 2)[:, None]
     whole = model.transform(rows, return_trust=True)
-    monkeypatch.setattr(_loca, "SLAB", 100)
+    monkeypatch.setattr(_embed, "SLAB", 100)
     for a, b in zip(model.transform(rows, return_trust=True), whole, strict=True):
         np.testing.assert_array_equal(a, b)

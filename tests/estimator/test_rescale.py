@@ -93,7 +93,7 @@ def test_numbers_are_ids_where_ids_are_numbers():
 
 def test_a_second_rescaling_starts_from_the_first(model):
     first = model.rescale(PAIRS, apart(PAIRS)).embedding_
-    with pytest.warns(TrustWarning, match="ask for σ = .*Check burst_std and the unit of the distances"):
+    with pytest.warns(TrustWarning, match="imply σ = .*Check burst_std and the unit of the distances"):
         model.rescale(PAIRS, 100 * apart(PAIRS))
     np.testing.assert_allclose(model.embedding_, 100 * first, rtol=1e-9)
     model.rescale(PAIRS, 100 * apart(PAIRS))
@@ -122,7 +122,7 @@ def test_distances_and_a_known_sigma():
         warnings.simplefilter("error", TrustWarning)
         model.rescale(PAIRS, apart(PAIRS))
     assert model.rescaling_.factor == pytest.approx(1, abs=3 * model.rescaling_.standard_error)
-    with pytest.warns(TrustWarning, match=r"and σ = 0\.0.* was known before: they differ by a factor of 3"):
+    with pytest.warns(TrustWarning, match=r"but σ = 0\.0.* was known before: they differ by a factor of 3"):
         model.rescale(PAIRS, 3 * apart(PAIRS))
 
 

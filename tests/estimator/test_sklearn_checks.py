@@ -63,7 +63,7 @@ EXPECTED_FAILURES = {
     "check_estimator_sparse_matrix": ("a sparse matrix is not an array of bursts", "fail gracefully on sparse data"),
     "check_estimators_empty_data_messages": (
         "the message gives the shape (N, M, D)",
-        r"\(12, 4, 0\): there is nothing",
+        r"\(12, 4, 0\), which is empty",
     ),
     "check_fit2d_1sample": ("the message counts bursts, not samples", "there are 1 bursts; at least 10 are needed"),
 }

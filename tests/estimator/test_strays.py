@@ -250,7 +250,7 @@ def test_none_may_be_left_out():
 
 @pytest.mark.parametrize("value", [-0.1, 0.5, True, "some", None])
 def test_what_max_strays_cannot_be(value):
-    with pytest.raises(ValueError, match=r"max_strays must be a part of the bursts in \[0, 0.5\)"):
+    with pytest.raises(ValueError, match=r"max_strays must be a fraction of the bursts in \[0, 0.5\)"):
         fit(POINTS, max_strays=value)
 
 

@@ -288,5 +288,5 @@ def test_units_in_which_some_sensors_drown_others_are_refused(tmp_path):
 
 def test_statistics_are_not_called_damaged_where_raw_bursts_are_needed(tmp_path):
     write_statistics(Bursts(planar_bursts(60, 12)[1]), tmp_path / "s.zarr")
-    with pytest.raises(BurstError, match="holds statistics of bursts, which `fit` takes"):
+    with pytest.raises(BurstError, match="holds statistics of bursts, which only `fit` accepts"):
         open_bursts(tmp_path / "s.zarr")

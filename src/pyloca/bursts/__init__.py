@@ -14,7 +14,8 @@ from pyloca.bursts._recordings import from_time_series
 from pyloca.bursts._simulator import from_simulator
 from pyloca.bursts._split import split_indices
 from pyloca.bursts._spots import from_spots
-from pyloca.bursts._storage import as_bursts, column_names, open_bursts, read_csv, read_parquet, save_bursts
+from pyloca.bursts._storage import as_bursts, column_names, open_bursts, save_bursts
+from pyloca.bursts._table_files import read_csv, read_parquet
 from pyloca.bursts._tables import BURST_ID, from_table
 from pyloca.bursts._zarr import create_array, replace_folder
 

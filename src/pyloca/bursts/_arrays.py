@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca._arguments import LARGEST, as_numbers, brief, refuse_masked
 from pyloca.bursts._labels import burst_name
+from pyloca.bursts._lazy import as_lazy
 from pyloca.bursts._on_disk import FileArray
 from pyloca.errors import BurstError
 
@@ -23,10 +24,12 @@ __all__ = [
     "check_array",
     "check_dtype",
     "check_effective_counts",
+    "check_ragged",
     "forget_pages",
     "join",
     "measure",
     "offsets_of",
+    "refuse_empty",
 ]
 
 Array = NDArray[np.float64]
@@ -47,7 +50,7 @@ def check_array(array: Any) -> Any:
         )
         raise BurstError(f"bursts has shape {array.shape}; expected (N, M, D).{hint}")
     if array.size == 0:
-        raise BurstError(f"bursts has shape {array.shape}: there is nothing in it. Expected N, M, D ≥ 1.")
+        raise BurstError(f"bursts has shape {array.shape}, which is empty; expected N, M, D ≥ 1.")
     return array
 
 
@@ -88,6 +91,34 @@ def join(parts: list[NDArray[Any]], labels: NDArray[Any]) -> tuple[NDArray[Any],
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Compute where bursts of these lengths begin and end, (N + 1,)."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def check_ragged(points: ArrayLike, offsets: ArrayLike) -> tuple[Any, NDArray[np.int64]]:
+    """Refuse what is not points (n, D) with offsets (N + 1,) from 0 to n; points may be lazy."""
+    refuse_masked("points", points, BurstError)
+    refuse_masked("offsets", offsets, BurstError)
+    found: Any = check_dtype(as_lazy(points, "points") or np.asarray(points), "points")
+    if found.ndim != 2 or found.shape[1] == 0:
+        raise BurstError(f"points has shape {found.shape}; expected (n, D) with offsets of length N + 1.")
+    ends = np.asarray(offsets)
+    if ends.ndim != 1 or len(ends) < 2 or not np.issubdtype(ends.dtype, np.integer):
+        raise BurstError(f"offsets must be N + 1 integers; got shape {ends.shape}, dtype {ends.dtype}.")
+    ends = ends.astype(np.int64)
+    if ends[0] != 0 or ends[-1] != len(found):
+        raise BurstError(
+            f"offsets must run from 0 to the number of points, {len(found)}; they run from {ends[0]} to {ends[-1]}."
+        )
+    return found, ends
+
+
+def refuse_empty(offsets: NDArray[np.int64], labels: NDArray[Any]) -> None:
+    """Refuse bursts without points, and offsets that decrease."""
+    short = np.flatnonzero(np.diff(offsets) < 1)
+    if len(short):
+        raise BurstError(
+            f"{burst_name(labels[short[0]])} has no points (offsets {offsets[short[0]]} to "
+            f"{offsets[short[0] + 1]}). Remove empty bursts and keep the offsets in increasing order."
+        )
 
 
 def as_indices(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -133,7 +164,7 @@ def measure(f: Measurement, cloud: Array) -> Array:
         raise BurstError(f"the measurement maps ({n * m}, {d}) to {Y.shape}; expected ({n * m}, D).")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
-        raise BurstError(f"the measurement is not finite in burst {bad[0] // m} (at {cloud.reshape(-1, d)[bad[0]]}).")
+        raise BurstError(f"the measurement is not finite in burst {bad[0] // m}, at {cloud.reshape(-1, d)[bad[0]]}.")
     return Y.reshape(n, m, -1)
 
 

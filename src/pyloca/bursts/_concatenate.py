@@ -51,11 +51,11 @@ def concatenate(parts: Sequence[Bursts], keys: Sequence[Any] | None, burst_std: 
 
 
 def _joined(parts: Sequence[Bursts], described: dict[str, Any]) -> Bursts:
-    raw = [part._raw() for part in parts if len(part)]
-    arrays = [points for points, offsets in raw if offsets is None]
-    if raw and len(arrays) == len(raw) and len({array.shape[1] for array in arrays}) == 1:
+    plain = [part._layout.plain() for part in parts if len(part)]
+    arrays = [layout.points for layout in plain if layout.offsets is None]
+    if plain and len(arrays) == len(plain) and len({array.shape[1] for array in arrays}) == 1:
         return Bursts(np.concatenate(arrays), **described)
-    points = [array.reshape(-1, array.shape[-1]) for array, _ in raw]
+    points = [layout.points.reshape(-1, layout.points.shape[-1]) for layout in plain]
     counts = np.concatenate([part.counts for part in parts])
     if not len(counts):
         raise BurstError("there are no bursts to concatenate.")

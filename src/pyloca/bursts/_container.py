@@ -1,8 +1,13 @@
-"""`Bursts`: N clouds of repeated measurements in R^D, equal or ragged, in memory or on disk."""
+"""`Bursts`: N clouds of repeated measurements in R^D, equal or ragged, in memory or on disk.
+
+Nearly half of this file is the documentation of one public class. Where its points lie, and how they are read, is in
+`_layout`; what is refused is in `_arrays` and `_labels`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,22 +18,32 @@ from pyloca.bursts._arrays import (
     as_burst,
     as_indices,
     check_array,
-    check_dtype,
     check_effective_counts,
+    check_ragged,
     forget_pages,
     join,
     offsets_of,
+    refuse_empty,
 )
 from pyloca.bursts._card import html_table
-from pyloca.bursts._labels import Labels, Units, burst_name, check_feature_names, check_ids, check_units
-from pyloca.bursts._lazy import LazyRows, as_lazy
+from pyloca.bursts._labels import (
+    Labels,
+    Units,
+    burst_name,
+    check_feature_names,
+    check_ids,
+    check_units,
+    names_of_frames,
+)
+from pyloca.bursts._layout import Layout
+from pyloca.bursts._lazy import as_lazy
 from pyloca.bursts._noise import check_noise, divide_noise
 from pyloca.bursts._on_disk import on_disk
 from pyloca.bursts._perturbations import Perturbations, check_perturbations, size_of
 from pyloca.bursts._split import split_indices
 from pyloca.errors import BurstError
 
-__all__ = ["Bursts", "names_of_frames"]
+__all__ = ["CHUNK", "Bursts"]
 
 # Numbers read at once: 32 MB in float64, large enough for BLAS, small compared with any data set.
 CHUNK = 1 << 22
@@ -101,14 +116,10 @@ class Bursts:
     (['b', 'c'], "burst 'e'", 'p (Pa)')
     """
 
-    _points: Any  # an array, `FileArray` or `LazyRows` (N', M, D), or (n, D) with offsets
-    _offsets: NDArray[np.int64] | None
-    _rows: NDArray[np.int64]  # (N,) which bursts of the memory are meant
+    _layout: Layout
     _ids: NDArray[Any]  # (N,)
     _scale: NDArray[np.float64] | None
-    _perturbations: NDArray[np.float64] | None  # laid out as the points: (N', M, k), or (n, k) with offsets
     _noise: tuple[NDArray[np.float64], bool] | None  # and whether it has one entry per burst
-    _aside: NDArray[np.int64] | None  # sorted numbers, in memory, of the points set aside; None: nobody looked
     has_ids: bool
     feature_names: tuple[str, ...] | None
     units: tuple[str, ...] | None
@@ -140,23 +151,22 @@ class Bursts:
                 labels = np.arange(len(data)) if ids is None else check_ids(ids, len(data))
                 parts = [as_burst(part, name) for part, name in zip(data, map(burst_name, labels), strict=True)]
                 if len({part.shape for part in parts}) > 1:
-                    self._init(*join(parts, labels), labels, ids is not None)
+                    self._init(Layout.of(*join(parts, labels)), labels, ids is not None)
                 else:
                     array = np.stack(parts) if parts else np.empty((0, 0, 0))
-                    self._init(check_array(array), None, labels, ids is not None)
+                    self._init(Layout.of(check_array(array)), labels, ids is not None)
             else:
                 stored = check_array(as_lazy(data) or on_disk(data))
                 labels = np.arange(len(stored)) if ids is None else check_ids(ids, len(stored))
-                self._init(stored, None, labels, ids is not None)
+                self._init(Layout.of(stored), labels, ids is not None)
         self._describe(feature_names, units, burst_std, noise, provenance)
         self._perturb(perturbations)
         if effective_counts is not None:
             self.effective_counts = check_effective_counts(effective_counts, self._ids)
 
-    def _init(self, points: Any, offsets: NDArray[np.int64] | None, ids: NDArray[Any], has_ids: bool) -> None:
-        self._points, self._offsets, self._ids, self.has_ids = points, offsets, ids, has_ids
-        self._rows, self._scale, self._aside = np.arange(len(ids)), None, None
-        self._perturbations, self._noise = None, None
+    def _init(self, layout: Layout, ids: NDArray[Any], has_ids: bool) -> None:
+        self._layout, self._ids, self.has_ids = layout, ids, has_ids
+        self._scale, self._noise = None, None
         self.feature_names, self.units, self.burst_std, self.provenance = None, None, None, ""
         self.effective_counts = None
 
@@ -185,12 +195,9 @@ class Bursts:
         if perturbations is None:
             return
         values = check_perturbations(perturbations, self.counts, self._ids)
-        if not np.array_equal(self._rows, np.arange(len(self._points if self._offsets is None else self._offsets[1:]))):
-            self._points, self._offsets = self._raw()  # only the chosen bursts have perturbations
-            self._rows = np.arange(len(self))
         if self.burst_std is None:
             self.burst_std = size_of(values, self.counts)
-        self._perturbations = values if self._offsets is not None else values.reshape(*self._points.shape[:2], -1)
+        self._layout = self._layout.perturbed(values)
 
     @classmethod
     def from_ragged(
@@ -227,30 +234,12 @@ class Bursts:
         >>> Bursts.from_ragged(np.zeros((5, 2)), [0, 2, 5])
         Bursts(N=2, M=2..3, D=2)
         """
-        refuse_masked("points", points, BurstError)
-        refuse_masked("offsets", offsets, BurstError)
-        found: Any = check_dtype(as_lazy(points, "points") or np.asarray(points), "points")
-        if found.ndim != 2 or found.shape[1] == 0:
-            raise BurstError(f"points has shape {found.shape}; expected (n, D) with offsets of length N + 1.")
-        offsets = np.asarray(offsets)
-        if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
-            raise BurstError(f"offsets must be N + 1 integers; got shape {offsets.shape}, dtype {offsets.dtype}.")
-        offsets = offsets.astype(np.int64)
-        if offsets[0] != 0 or offsets[-1] != len(found):
-            raise BurstError(
-                f"offsets must run from 0 to the number of points, {len(found)}; "
-                f"they run from {offsets[0]} to {offsets[-1]}."
-            )
-        n = len(offsets) - 1
+        found, ends = check_ragged(points, offsets)
+        n = len(ends) - 1
         labels = np.arange(n) if ids is None else check_ids(ids, n)
-        short = np.flatnonzero(np.diff(offsets) < 1)
-        if len(short):
-            raise BurstError(
-                f"{burst_name(labels[short[0]])} has no points (offsets {offsets[short[0]]} to "
-                f"{offsets[short[0] + 1]}). Remove empty bursts and keep the offsets in increasing order."
-            )
+        refuse_empty(ends, labels)
         out = cls.__new__(cls)
-        out._init(found, offsets, labels, ids is not None)
+        out._init(Layout.of(found, ends), labels, ids is not None)
         out._describe(feature_names, units, burst_std, noise, provenance)
         out._perturb(perturbations)
         if effective_counts is not None:
@@ -304,7 +293,7 @@ class Bursts:
     @property
     def n_features(self) -> int:
         """D, the dimension of the measurements."""
-        return int(self._points.shape[-1])
+        return int(self._layout.points.shape[-1])
 
     @property
     def n_used(self) -> int:
@@ -331,34 +320,32 @@ class Bursts:
     @property
     def counts(self) -> NDArray[np.int64]:
         """M_i, the number of points of each burst, shape (N,), without those set aside."""
-        starts, ends = self._bounds(self._rows)
-        return ends - starts - self.set_aside
+        return self._layout.counts
 
     @property
     def screened(self) -> bool:
-        """Whether nobody looks for spikes: it was decided which points are set aside, or they are not samples.
+        """Whether the search for spikes is off: it has been decided which points to set aside, or they are not samples.
 
         Bursts of known perturbations are among these: a regression sees its outliers itself, in the residuals.
         """
-        return self._aside is not None or self.effective_counts is not None or self._perturbations is not None
+        here = self._layout
+        return here.aside is not None or self.effective_counts is not None or here.perturbations is not None
 
     @property
     def set_aside(self) -> NDArray[np.int64]:
         """Number of points of each burst that were set aside, shape (N,)."""
-        if self._aside is None or not len(self._aside):
-            return np.zeros(len(self), dtype=np.int64)
-        starts, ends = self._bounds(self._rows)
-        return np.searchsorted(self._aside, ends) - np.searchsorted(self._aside, starts)
+        return self._layout.n_aside
 
     @property
     def perturbed_dim(self) -> int | None:
         """Number of latent directions of the known perturbations, k; None when they are not known."""
-        return None if self._perturbations is None else int(self._perturbations.shape[-1])
+        known = self._layout.perturbations
+        return None if known is None else int(known.shape[-1])
 
     @property
     def perturbations(self) -> NDArray[np.float64] | list[NDArray[np.float64]] | None:
         """Known perturbations, (N, M, k), or a list of N arrays (M_i, k); None when they are not known."""
-        if self._perturbations is None:
+        if self.perturbed_dim is None:
             return None
         if self.is_ragged:
             return [self.perturbations_of([i])[0] for i in range(len(self))]
@@ -410,7 +397,7 @@ class Bursts:
         return f"{name} ({unit})" if unit else name
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._layout)
 
     def __repr__(self) -> str:
         counts = self.counts
@@ -424,15 +411,8 @@ class Bursts:
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the chosen bursts: a part that is sent to another process does not take the whole memory with it."""
-        if isinstance(self._points, LazyRows):
-            return dict(self._window().__dict__)
-        points, offsets = self._raw()
-        own: dict[str, Any] = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(self))}
-        if self._perturbations is not None:
-            own["_perturbations"] = self._like(_points=self._perturbations)._raw()[0]
-        if self._aside is not None:
-            own["_aside"] = np.empty(0, dtype=np.int64)  # they are gone
-        return {**self.__dict__, **own}
+        alone = self._layout.window() if self._layout.is_lazy else self._layout.plain()
+        return {**self.__dict__, "_layout": alone}
 
     # -- choosing -----------------------------------------------------------------------------------------------
 
@@ -440,21 +420,21 @@ class Bursts:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # as scikit-learn indexes arrays
             key = key[0]
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-            return self._divided(self._burst(int(self._rows[key])).astype(np.float64))
-        rows = np.atleast_1d(self._rows[key])
+            return self._divided(self._layout.burst(int(key)).astype(np.float64))
+        rows = np.atleast_1d(self._layout.rows[key])
         if isinstance(key, (bool, tuple)) or key is None or rows.ndim != 1:
             raise IndexError(f"bursts are chosen by a number, a slice, a mask or a list of numbers; got {brief(key)}.")
         noise = self._noise
         if noise is not None and noise[1]:
             noise = noise[0][key], True
-        chosen = self._like(_rows=rows, _ids=np.atleast_1d(self._ids[key]), _noise=noise)
+        chosen = self._like(_layout=replace(self._layout, rows=rows), _ids=np.atleast_1d(self._ids[key]), _noise=noise)
         if self.effective_counts is not None:
             chosen.effective_counts = np.atleast_1d(self.effective_counts[key])
         return chosen
 
     def __add__(self, other: Any) -> Bursts:
         if not isinstance(other, Bursts):  # NumPy would add numbers
-            raise TypeError(f"Bursts are joined with Bursts; got {type(other).__name__}. Make it Bursts first.")
+            raise TypeError(f"only Bursts can be added to Bursts; got {type(other).__name__}. Use Bursts(…) first.")
         return Bursts.concatenate([self, other])
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
@@ -514,7 +494,7 @@ class Bursts:
         Bursts
             Their σ stays.
         """
-        return self._like(_perturbations=None)
+        return self._like(_layout=replace(self._layout, perturbations=None))
 
     def set_points_aside(self, bursts: ArrayLike, points: ArrayLike) -> Bursts:
         """Leave out some points whenever bursts are read; a mapped file stays on disk.
@@ -543,15 +523,17 @@ class Bursts:
         """
         rows, inside = as_indices("bursts", bursts), as_indices("points", points)
         if rows.shape != inside.shape:
-            raise BurstError(f"bursts names {len(rows)} points and points {len(inside)}; expected as many.")
-        starts, ends = self._bounds(self._rows)
+            raise BurstError(
+                f"bursts has {len(rows)} entries and points has {len(inside)}; expected one burst per point."
+            )
+        starts, ends = self._layout.bounds()
         known = (rows >= 0) & (rows < len(self)) & (inside >= 0)
         known[known] = inside[known] < (ends - starts)[rows[known]]
         if not known.all():
             bad = int(np.argmin(known))
             raise BurstError(f"there is no point {inside[bad]} in the burst at position {rows[bad]}.")
-        before = np.empty(0, dtype=np.int64) if self._aside is None else self._aside
-        out = self._like(_aside=np.union1d(before, starts[rows] + inside))
+        before = np.empty(0, dtype=np.int64) if self._layout.aside is None else self._layout.aside
+        out = self._like(_layout=replace(self._layout, aside=np.union1d(before, starts[rows] + inside)))
         empty = np.flatnonzero(out.counts < 1)
         if len(empty):
             raise BurstError(f"{self.name_of(int(empty[0]))} would have no points left.")
@@ -578,27 +560,19 @@ class Bursts:
             Positions of the bursts in this object.
         block : (b, M, D) array of float64
         """
-        if isinstance(self._points, LazyRows):  # one pass over the store, whatever the lengths
+        if self._layout.is_lazy:  # one pass over the store, whatever the lengths
             for part in self._parts(max_numbers):
                 yield from ((part[rows], block) for rows, block in self[part].loaded().blocks(max_numbers))
             return
-        counts = self.counts
-        if len(counts) == 0:
-            return
-        # A stable sort keeps bursts of one length in the order of the file, so a disk is read forwards.
-        order = np.argsort(counts, kind="stable")
-        for group in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
-            size = max(1, max_numbers // (int(counts[group[0]]) * self.n_features))
-            for start in range(0, len(group), size):
-                positions = group[start : start + size]
-                yield positions, self._divided(np.asarray(self._stack(self._rows[positions]), dtype=np.float64))
-                forget_pages(self._points)
+        for positions in self._layout.groups(max_numbers):
+            yield positions, self._divided(np.asarray(self._layout.stack(positions), dtype=np.float64))
+            forget_pages(self._layout.points)
 
     def _parts(self, max_numbers: int, *, cut: bool = False) -> Iterator[NDArray[np.int64]]:
         """Yield positions of parts to read at once: all if they are in memory, unless they are to be cut as well."""
         n = len(self)
         size = n
-        if n and (cut or isinstance(self._points, LazyRows)):
+        if n and (cut or self._layout.is_lazy):
             size = max(1, max_numbers // (int(self.counts.max()) * self.n_features))
         yield from (np.arange(start, min(start + size, n)) for start in range(0, n, max(size, 1)))
 
@@ -615,38 +589,7 @@ class Bursts:
         >>> Bursts(da.zeros((4, 3, 2), chunks=(2, 3, 2))).loaded().to_array().shape
         (4, 3, 2)
         """
-        if not isinstance(self._points, LazyRows):
-            return self
-        rows = self._rows
-        if self._offsets is None:
-            return self._moved(self._points[rows], None, rows)
-        return self._moved(self._points[_ranges(*self._bounds(rows))], offsets_of(np.diff(self._offsets)[rows]), rows)
-
-    def _window(self) -> Bursts:
-        """Return bursts that follow each other in a store as all bursts of a part of it; others as they are."""
-        rows = self._rows
-        if not len(rows) or not isinstance(self._points, LazyRows) or np.any(np.diff(rows) != 1):
-            return self
-        first, last = int(rows[0]), int(rows[-1]) + 1
-        if self._offsets is None:
-            return self._moved(self._points.window(first, last), None, rows)
-        offsets = self._offsets[first : last + 1]
-        return self._moved(self._points.window(int(offsets[0]), int(offsets[-1])), offsets - offsets[0], rows)
-
-    def _moved(
-        self, points: NDArray[Any] | LazyRows, offsets: NDArray[np.int64] | None, rows: NDArray[np.int64]
-    ) -> Bursts:
-        """Return the chosen bursts with their points elsewhere, in the order of `rows`."""
-        changes: dict[str, Any] = {"_points": points, "_offsets": offsets, "_rows": np.arange(len(rows))}
-        starts, ends = self._bounds(rows)
-        if self._perturbations is not None:
-            flat = offsets is not None
-            changes["_perturbations"] = self._perturbations[_ranges(starts, ends) if flat else rows]
-        if self._aside is not None:
-            low, high = np.searchsorted(self._aside, starts), np.searchsorted(self._aside, ends)
-            shift = offsets_of(ends - starts)[:-1] - starts
-            changes["_aside"] = self._aside[_ranges(low, high)] + np.repeat(shift, high - low)
-        return self._like(**changes)
+        return self._like(_layout=self._layout.loaded()) if self._layout.is_lazy else self
 
     def perturbations_of(self, positions: ArrayLike) -> NDArray[np.float64]:
         """Return the known perturbations of bursts of equal length, such as those of a chunk of `blocks`.
@@ -671,9 +614,9 @@ class Bursts:
         >>> Bursts(np.sin(z), perturbations=z).perturbations_of([0]).shape
         (1, 3, 1)
         """
-        if self._perturbations is None:
+        if self.perturbed_dim is None:
             raise BurstError("the perturbations of these bursts are not known; pass Bursts(…, perturbations=Z).")
-        return np.asarray(self._like(_points=self._perturbations)._stack(self._rows[np.asarray(positions)]))
+        return np.asarray(self._layout.stack_perturbations(np.asarray(positions)))
 
     def to_array(self) -> NDArray[np.float64]:
         """Return all bursts as one array.
@@ -694,8 +637,8 @@ class Bursts:
                 "the bursts differ in length and do not fit one (N, M, D) array; take them one by one, "
                 "or points and offsets from to_ragged()."
             )
-        here = self.loaded()
-        return self._divided(np.asarray(here._stack(here._rows), dtype=np.float64))
+        here = self._layout.loaded()
+        return self._divided(np.asarray(here.stack(np.arange(len(here))), dtype=np.float64))
 
     def to_ragged(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the points of all bursts, in order.
@@ -713,74 +656,12 @@ class Bursts:
         """
         if not len(self):
             raise BurstError("there are no bursts.")
-        here = self.loaded()
-        points = np.concatenate([here._burst(int(row)) for row in here._rows]).astype(np.float64)
-        return self._divided(points), offsets_of(self.counts)
+        return self._divided(self._layout.join().astype(np.float64)), offsets_of(self.counts)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("bursts are gathered into a new array; copy=False is not possible.")
         return np.array(self.to_array(), dtype=dtype, copy=copy)
 
-    def _bounds(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where bursts begin and end in memory, in points."""
-        if self._offsets is None:
-            m = self._points.shape[1]
-            return rows * m, rows * m + m
-        return self._offsets[rows], self._offsets[rows + 1]
-
-    def _left(self, row: int) -> NDArray[np.bool_]:
-        """Tell for each point of a burst in memory whether it was not set aside."""
-        (start,), (end,) = self._bounds(np.array([row]))
-        left = np.ones(end - start, dtype=bool)
-        if self._aside is not None:
-            low, high = np.searchsorted(self._aside, [start, end])
-            left[self._aside[low:high] - start] = False
-        return left
-
-    def _burst(self, row: int) -> NDArray[Any]:
-        burst = self._points[row if self._offsets is None else slice(*self._offsets[row : row + 2])]
-        return burst if self._aside is None or not len(self._aside) else burst[self._left(row)]
-
-    def _stack(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Bursts of one length as they lie in memory, (b, M, D)."""
-        if self._aside is not None and len(self._aside):
-            starts, ends = self._bounds(rows)
-            if np.any(np.searchsorted(self._aside, ends) > np.searchsorted(self._aside, starts)):
-                return np.stack([self._burst(int(row)) for row in rows])
-        if self._offsets is None:
-            if len(rows) > 1 and np.all(np.diff(rows) == 1):  # a slice of the file needs no gather
-                return self._points[rows[0] : rows[-1] + 1]
-            return self._points[rows]
-        return np.stack([self._burst(int(row)) for row in rows])
-
-    def _raw(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Return the chosen bursts as they lie in memory, not scaled: an array, or points and offsets."""
-        if isinstance(self._points, LazyRows):
-            return self.loaded()._raw()
-        if self._offsets is None and not self.is_ragged:
-            return self._stack(self._rows), None
-        bursts = [self._burst(int(row)) for row in self._rows]
-        empty = self._points[:0].reshape(0, self.n_features)
-        return np.concatenate([empty, *bursts]), offsets_of(self.counts)
-
     def _divided(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values if self._scale is None else values / self._scale
-
-
-def _ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Join the ranges from each start to its end."""
-    sizes = ends - starts
-    return np.arange(sizes.sum()) + np.repeat(starts - offsets_of(sizes)[:-1], sizes)
-
-
-def names_of_frames(parts: Sequence[Any]) -> list[str] | None:
-    """Names that a list of data frames has in common; None when its parts are arrays."""
-    names = [[str(name) for name in part.columns] if hasattr(part, "columns") else None for part in parts]
-    for i, found in enumerate(names):
-        if found != names[0]:
-            raise BurstError(
-                f"the columns of part {i} are {', '.join(found or ['not named'])}; those of part 0 are "
-                f"{', '.join(names[0] or ['not named'])}. All must agree, in the same order."
-            )
-    return names[0] if names else None

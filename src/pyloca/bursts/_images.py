@@ -67,7 +67,7 @@ def from_image(
     Warns
     -----
     TrustWarning
-        If `dilation` is None and the spots are too fat or too thin for the grid that they lie on.
+        If `dilation` is None and the spots are too wide or too narrow for the grid that they lie on.
 
     Examples
     --------

@@ -23,6 +23,9 @@ __all__ = [
     "check_units",
     "is_missing",
     "missing_at",
+    "names_of_frames",
+    "repeated_at",
+    "unique_ids",
 ]
 
 Labels = Sequence[Any] | NDArray[Any]
@@ -111,6 +114,17 @@ def repeated_at(labels: NDArray[Any]) -> int | None:
     return int(np.argmax(again))
 
 
+def unique_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids as they go into a file, where no two may be alike."""
+    double = repeated_at(ids)
+    if double is not None:
+        raise BurstError(
+            f"{burst_name(ids[double])} was chosen twice, and ids in a file must be unique; "
+            "give the bursts new ids with Bursts(bursts, ids=range(len(bursts)))."
+        )
+    return ids
+
+
 # -- features ---------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +135,7 @@ def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) ->
     out = list(names)
     for name in out:
         if not isinstance(name, str) or not name.strip():
-            raise BurstError(f"feature_names must be text that is not empty; got {brief(name)}.")
+            raise BurstError(f"feature_names must be non-empty text; got {brief(name)}.")
     if len(out) != n_features:
         raise BurstError(
             f"feature_names has {len(out)} names ({_listed(out)}) and the bursts have D = {n_features} features."
@@ -130,6 +144,18 @@ def check_feature_names(names: Sequence[str] | NDArray[Any], n_features: int) ->
     if double is not None:
         raise BurstError(f"feature_names has {str(double)!r} twice; names must be unique.")
     return tuple(str(name) for name in out)
+
+
+def names_of_frames(parts: Sequence[Any]) -> list[str] | None:
+    """Names that a list of data frames has in common; None when its parts are arrays."""
+    names = [[str(name) for name in part.columns] if hasattr(part, "columns") else None for part in parts]
+    for i, found in enumerate(names):
+        if found != names[0]:
+            raise BurstError(
+                f"the columns of part {i} are {', '.join(found or ['not named'])}; those of part 0 are "
+                f"{', '.join(names[0] or ['not named'])}. All must agree, in the same order."
+            )
+    return names[0] if names else None
 
 
 def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -158,7 +184,7 @@ def check_units(units: Units, n_features: int, names: tuple[str, ...] | None) ->
 def check_unique_columns(names: Sequence[str]) -> None:
     """Refuse a table in which two columns have the same name."""
     if len(set(names)) < len(names):
-        raise BurstError(f"two columns have one name: {', '.join(names)}.")
+        raise BurstError(f"two columns have the same name: {', '.join(names)}.")
 
 
 def check_choice(columns: Sequence[str] | None, exclude: Sequence[str]) -> None:

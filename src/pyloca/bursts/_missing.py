@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._arguments import brief
 from pyloca.bursts._arrays import offsets_of
 from pyloca.bursts._container import Bursts
+from pyloca.bursts._layout import Layout
 from pyloca.errors import BurstError
 
 __all__ = ["Missing", "MissingCells", "check_missing", "count_missing", "drop_missing", "settle_missing"]
@@ -159,11 +160,10 @@ def drop_missing(data: Bursts | ArrayLike | Sequence[ArrayLike]) -> Bursts:
     found = count_missing(bursts)
     if not found:
         return bursts._like(provenance=_also(bursts.provenance, "no point dropped: no missing cells"))
-    points, offsets = bursts._raw()
-    offsets = offsets_of(bursts.counts) if offsets is None else offsets
-    points = points.reshape(-1, bursts.n_features)
+    here = bursts._layout.plain()
+    points = here.points.reshape(-1, bursts.n_features)
     good = np.isfinite(points).all(axis=1)  # (n,)
-    counts = np.add.reduceat(good.astype(np.int64), offsets[:-1])
+    counts = np.add.reduceat(good.astype(np.int64), offsets_of(here.counts)[:-1])
     left = counts > 0
     if not left.any():
         raise BurstError(f"every point has a missing cell ({found}). Leave out the sensors that are mostly missing.")
@@ -172,13 +172,10 @@ def drop_missing(data: Bursts | ArrayLike | Sequence[ArrayLike]) -> Bursts:
         gone = tuple(bursts.ids[~left].tolist())
         what += f"; {_bursts(gone)} lost all points and {'is' if len(gone) == 1 else 'are'} left out"
     LOGGER.info(what)
-    return bursts._like(
-        _points=np.ascontiguousarray(points[good]),
-        _offsets=offsets_of(counts[left]),
-        _rows=np.arange(int(left.sum())),
-        _ids=bursts.ids[left],
-        provenance=_also(bursts.provenance, what),
-    )
+    kept = replace(Layout.of(np.ascontiguousarray(points[good]), offsets_of(counts[left])), aside=here.aside)
+    if here.perturbations is not None:
+        kept = kept.perturbed(here.perturbations.reshape(len(points), -1)[good])
+    return bursts[left]._like(_layout=kept, provenance=_also(bursts.provenance, what))
 
 
 def settle_missing(bursts: Bursts, missing: Missing) -> Bursts:

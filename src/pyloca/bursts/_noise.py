@@ -47,24 +47,24 @@ def _is_covariance(array: Array) -> bool:
     return bool(np.linalg.eigvalsh(array).min(initial=0.0) >= -1e-8 * size)
 
 
-def _h_as_covariances(noise: Array, each: bool) -> bool:
+def _has_covariances(noise: Array, each: bool) -> bool:
     return noise.ndim == (3 if each else 2)
 
 
 def divide_noise(noise: Array, each: bool, scale: Array) -> Array:
     """Noise of features that are divided by `scale`."""
-    return np.asarray(noise / (np.outer(scale, scale) if _h_as_covariances(noise, each) else scale))
+    return np.asarray(noise / (np.outer(scale, scale) if _has_covariances(noise, each) else scale))
 
 
 def select_noise(noise: Array, each: bool, features: list[int]) -> Array:
     """Noise of some features."""
     chosen = noise[..., features]
-    return np.ascontiguousarray(chosen[..., features, :] if _h_as_covariances(noise, each) else chosen)
+    return np.ascontiguousarray(chosen[..., features, :] if _has_covariances(noise, each) else chosen)
 
 
 def _as_covariances(noise: Array, each: bool, n: int) -> Array:
     """Noise as covariances, (N, D, D)."""
-    if not _h_as_covariances(noise, each):
+    if not _has_covariances(noise, each):
         noise = np.square(noise)[..., None] * np.eye(noise.shape[-1])
     return noise if each else np.broadcast_to(noise, (n, *noise.shape))
 
@@ -74,7 +74,7 @@ def join_noise(noises: Sequence[tuple[Array, bool]], counts: Sequence[int]) -> t
     first, each = noises[0]
     if not each and all(not e and np.array_equal(first, noise) for noise, e in noises):
         return first, False
-    if not any(_h_as_covariances(*noise) for noise in noises):
+    if not any(_has_covariances(*noise) for noise in noises):
         parts = [a if e else np.tile(a, (n, 1)) for (a, e), n in zip(noises, counts, strict=True)]
     else:
         parts = [_as_covariances(*noise, n) for noise, n in zip(noises, counts, strict=True)]

@@ -72,13 +72,12 @@ class FileArray:
             n = os.preadv(self._handle, [left], place)
             if n == 0:
                 raise BurstError(
-                    f"{self.path}: the file was cut to {os.fstat(self._handle).st_size:,} bytes while it was read; "
-                    f"{self.offset + self.size * self.dtype.itemsize:,} were there before. Read it again when it is "
-                    "whole."
+                    f"{self.path}: the file shrank to {os.fstat(self._handle).st_size:,} bytes while it was read, "
+                    f"from {self.offset + self.size * self.dtype.itemsize:,}. Read it again once it is complete."
                 )
             left, place = left[n:], place + n
         if os.fstat(self._handle).st_mtime_ns != self._changed:
-            raise BurstError(f"{self.path}: the file was changed while it was read. Read it again when it is finished.")
+            raise BurstError(f"{self.path}: the file changed while it was read. Read it again once it is complete.")
 
 
 def on_disk(data: Any) -> NDArray[Any] | FileArray:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ AHEAD = 2  # parts per worker that are under way, so that none waits and memory 
 
 
 class Keep(Protocol):
-    """Where results of parts are kept, so that a pass that was interrupted goes on where it was.
+    """Where results of parts are kept, so that an interrupted pass continues where it stopped.
 
     Examples
     --------
@@ -66,8 +67,9 @@ def map_parts(
 ) -> Iterator[tuple[NDArray[np.int64], Result]]:
     """Apply a function to parts of the bursts, and yield positions and results in the order of the bursts.
 
-    Bursts in memory are one part. Those of Zarr and Dask are cut into the same parts whoever computes: the workers of
-    the current `distributed.Client`, or threads if there is none. A part of a worker that dies is done by another.
+    Bursts in memory are one part. Those of Zarr and Dask are cut into the same parts for the workers of the current
+    `distributed.Client` and for threads, which compute if there is no client. If a worker dies, another one computes
+    its part.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ def map_parts(
     >>> [(rows.tolist(), found["means"].shape) for rows, found in map_parts(Bursts(np.ones((3, 2, 5))), means)]
     [([0, 1, 2], (3, 5))]
     """
-    lazy = isinstance(bursts._points, LazyRows)
+    lazy = bursts._layout.is_lazy
     parts = list(bursts._parts(max_numbers, cut=lazy or keep is not None))
     waiting: deque[tuple[int, Any]] = deque()
 
@@ -137,15 +139,16 @@ def _submitting(lazy: bool) -> Iterator[tuple[Callable[[Bursts, Look], Any], int
     if client is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
-            yield lambda part, function: pool.submit(_apply, vars(part), part._points, function), AHEAD * threads
+            yield lambda part, function: pool.submit(_apply, vars(part), part._layout.points, function), AHEAD * threads
         return
     with worker_errors():
 
         def submit(part: Bursts, function: Look) -> Any:
-            window = part._window()
-            assert isinstance(window._points, LazyRows)
-            points = window._points.on_workers(client)
-            return client.submit(_apply, vars(window) | {"_points": None}, points, function, pure=False)
+            window = part._layout.window()
+            assert isinstance(window.points, LazyRows)
+            points = window.points.on_workers(client)
+            state = vars(part) | {"_layout": replace(window, points=None)}
+            return client.submit(_apply, state, points, function, pure=False)
 
         yield submit, AHEAD * max(1, sum(client.nthreads().values()))
 
@@ -160,6 +163,6 @@ def _apply(state: dict[str, Any], points: Any, function: Look) -> Result:
     from pyloca._threads import one_thread  # it imports torch, which bursts alone do not need
 
     part = Bursts.__new__(Bursts)
-    part.__dict__.update(state | {"_points": points})
+    part.__dict__.update(state | {"_layout": replace(state["_layout"], points=points)})
     with one_thread(helping=True):  # the same bits here and on any worker
         return function(part.loaded())

@@ -1,4 +1,4 @@
-"""Spots that are drawn too fat: the correction, what their pixels are worth, and what a grid says about the pen."""
+"""Spots that are drawn too wide: the correction, what their pixels are worth, and what a grid says about the pen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Pen", "covariances", "drawn_in", "pixel_worth", "seen_pen"]
 # angles, M = 13 to 1257, axes 1 : 1 to 4 : 1 (6.2 to 12.4), and 8.3 on photographs with blur and noise
 # (tests/bursts/test_spots.py).
 PIXEL_WORTH = 8.0
-# Pixels and standard errors by which spots on a grid must be too fat before anything is said: blur and threshold move
+# Pixels and standard errors by which spots on a grid must be too wide before anything is said: blur and threshold move
 # the edges of right spots by up to 0.15 pixels, and a period of whole pixels, which makes their errors alike, by 0.3.
 FAT, FAT_ERRORS = 0.5, 4.0
 UNSURE = 0.25  # pixels: standard error of an estimate that is not worth applying
@@ -37,7 +37,7 @@ class Pen:
     Attributes
     ----------
     dilation, error : float
-        How much too fat the spots are, in pixels, and its standard error; nan when it cannot be told.
+        How much too wide the spots are, in pixels, and its standard error; nan when it cannot be told.
     reason : str
         Why it cannot be told; "" when it can.
     """
@@ -84,7 +84,7 @@ def _refuse_thin(centres: Array, axes: Array, pen: float) -> None:
 
 
 def _dilation(centres: Array, moments: Array, given: float | str | None) -> tuple[float, str]:
-    """Return how much too fat the spots are, as given or estimated, and a note; warn if some is seen and none given."""
+    """Return how much too wide the spots are, as given or estimated, and a note; warn if nothing is given."""
     if given is not None and not isinstance(given, str):
         return float(given), f", corrected by {given:g} pixels" if given else ""
     pen = seen_pen(centres, moments)
@@ -92,8 +92,8 @@ def _dilation(centres: Array, moments: Array, given: float | str | None) -> tupl
         if abs(pen.dilation) > max(FAT, FAT_ERRORS * pen.error):  # nan is not
             warnings.warn(
                 f"the spots are {abs(pen.dilation):.2f} ± {pen.error:.2f} pixels too "
-                f"{'fat' if pen.dilation > 0 else 'thin'} for the grid that they lie on: distances will be wrong where "
-                f'the sheet is tilted. Pass dilation="estimate", or dilation=0 if they are right.',
+                f"{'wide' if pen.dilation > 0 else 'narrow'} for the grid that they lie on: distances will be wrong "
+                f'where the sheet is tilted. Pass dilation="estimate", or dilation=0 if they are right.',
                 TrustWarning,
                 stacklevel=4,
             )
@@ -103,10 +103,10 @@ def _dilation(centres: Array, moments: Array, given: float | str | None) -> tupl
         reason = f"the sheet is bent too little ({pen.dilation:.2f} ± {pen.error:.2f} pixels)"
     if reason:
         raise BurstError(
-            f"how fat the pen drew the spots cannot be told from them: {reason}. Pass dilation as a number: half the "
-            "difference between the width of a spot and what it should be."
+            f"how much the pen widened the spots cannot be told from them: {reason}. Pass dilation as a number: half "
+            "the difference between the width of a spot and what it should be."
         )
-    return pen.dilation, f", {pen.dilation:.2f} ± {pen.error:.2f} pixels too fat by their grid and corrected"
+    return pen.dilation, f", {pen.dilation:.2f} ± {pen.error:.2f} pixels too wide by their grid, corrected"
 
 
 def covariances(spots: list[Array]) -> tuple[Array, Array]:
@@ -124,7 +124,7 @@ def pixel_worth(counts: Array, axes: Array) -> Array:
 
 
 def seen_pen(centres: Array, moments: Array) -> Pen:
-    """Estimate how much too fat spots on a regular grid are: their distances do not know the pen.
+    """Estimate how much too wide spots on a regular grid are: their distances do not know the pen.
 
     The vectors v to the neighbours on a square or hexagonal grid have Σ v vᵀ ∝ J Jᵀ, as the covariance C of a spot has.
     So the width of a spot along any direction n is 2 √(nᵀ C n) = c √(nᵀ S n) + dilation, with one c for all: a line.

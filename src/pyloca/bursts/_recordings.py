@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from pyloca._arguments import brief, check_count, check_real, is_integer
 from pyloca.bursts._arrays import Array, as_points
 from pyloca.bursts._cells import cells_of
-from pyloca.bursts._container import Bursts, names_of_frames
+from pyloca.bursts._container import Bursts
 from pyloca.bursts._growth import Growth, check_lag, choose_lag, measure_growth
+from pyloca.bursts._labels import names_of_frames
 from pyloca.bursts._noise import noise_by_place
 from pyloca.errors import BurstError
 
@@ -207,8 +208,8 @@ def _refuse_short(recordings: Sequence[Array], lag: int, window: int | str) -> N
         raise BurstError(f"the {name} has {longest} samples; a window of {window} steps needs {needed}.")
     if longest < max(LEAST_SAMPLES, 8 * lag):
         raise BurstError(
-            f"the {name} has {longest} samples; how far they move with time is not known from fewer than "
-            f"{max(LEAST_SAMPLES, 8 * lag)}."
+            f"the {name} has {longest} samples; at least {max(LEAST_SAMPLES, 8 * lag)} are needed to "
+            "see how far they move with time."
         )
 
 

@@ -101,7 +101,7 @@ def from_simulator(
             runs = list(tqdm(pool.map(_restart, *jobs, chunksize=chunk), file=sys.stderr, **bar))
     for i, run in enumerate(runs):
         if not np.isfinite(run).all():
-            raise BurstError(f"the simulator is not finite in burst {i}, from state {X[i]}; shorten dt.")
+            raise BurstError(f"the simulator returns NaN or infinity in burst {i}, started from {X[i]}; shorten dt.")
     seen = np.stack(runs, axis=1)  # (times, N, n_points, D)
     ends = seen[-1]
     noise = None if lags is None else noise_by_place(ends.mean(axis=1), seen[0], ends, *lags)

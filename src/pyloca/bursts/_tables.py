@@ -91,12 +91,12 @@ def take_perturbations(bursts: Bursts, names: Sequence[str]) -> Bursts:
     missing = [name for name in names if name not in known]
     if missing:
         raise BurstError(
-            f"there is no column {', '.join(map(repr, missing))} of perturbations; those with numbers are "
+            f"there is no column {', '.join(map(repr, missing))} of perturbations; the columns with numbers are "
             f"{', '.join(known) or 'not named'}."
         )
     rest = [j for j, name in enumerate(known) if name not in names]
     if not rest:
-        raise BurstError("all columns are perturbations; there is none of measurements.")
+        raise BurstError("all columns are perturbations; none is left for measurements.")
     points, offsets = bursts.to_ragged()
     return Bursts.from_ragged(
         np.ascontiguousarray(points[:, rest]),  # sums depend on the layout, in the last digit

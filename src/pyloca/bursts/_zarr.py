@@ -74,7 +74,7 @@ def _described(group: Any, arrays: set[str]) -> dict[str, Any]:
     """Small facts beside the arrays: those that pyloca wrote, with their checksum, or plain attributes."""
     attributes = dict(group.attrs)
     if STATISTICS in attributes:
-        raise BurstError("it holds statistics of bursts, which `fit` takes; this needs the raw bursts.")
+        raise BurstError("it holds statistics of bursts, which only `fit` accepts; raw bursts are needed here.")
     ours = attributes.get(KEY)
     if ours is None and not any(KEY in group[name].attrs for name in arrays):
         wanted = ("feature_names", "units", "burst_std", "provenance")

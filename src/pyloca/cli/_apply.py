@@ -120,7 +120,7 @@ def _joint(path: Path, source: str | None, target: str | None, errors: bool) -> 
     kind = kinds.get(file_kind(path))
     if kind is None:
         if path.exists() and (source is not None or target is not None):  # a missing file is told by what reads it
-            raise click.UsageError("--from and --to are for files of match and fuse; this is not one.")
+            raise click.UsageError("--from and --to need a file that match or fuse wrote; this is not one.")
         return None
     joint = kind.load(path)
     there = ", ".join(joint.models)
@@ -130,7 +130,7 @@ def _joint(path: Path, source: str | None, target: str | None, errors: bool) -> 
         if name is not None and name not in joint.models:
             raise click.UsageError(f"there is no instrument '{name}'; there are {there}.")
     if errors and target is None:
-        raise click.UsageError("--errors are those of predicted readings; give --to.")
+        raise click.UsageError("--errors needs --to: it adds the standard errors of predicted readings.")
     return joint
 
 

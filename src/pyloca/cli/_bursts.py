@@ -91,14 +91,14 @@ def _two(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int,
 @click.option("--stride", type=click.IntRange(1), metavar="N", help="Recording: samples between starts of windows.")
 @click.option("--diffusion", type=float, metavar="S", help="Recording: s in dX = drift dt + s dW, for σ = s √(lag dt).")
 @click.option("--dt", type=float, metavar="TIME", help="Recording: time between samples.  [default: from --time]")
-@click.option("--threshold", type=float, metavar="GREY", help="Picture: pixels below it, from 0 to 1, are spots.")
+@click.option("--threshold", type=float, metavar="GREY", help="Picture: pixels darker than this (0 to 1) are spots.")
 @click.option("--eps", type=float, metavar="PIXELS", help="Picture: pixels this close belong together.  [default: 1.5]")
-@click.option("--min-points", type=click.IntRange(1), metavar="N", help="Picture: pixels of a core.  [default: 5]")
+@click.option("--min-points", type=click.IntRange(1), metavar="N", help="Picture: as for DBSCAN.  [default: 5]")
 @click.option("--flashes", is_flag=True, default=None, help="Frames: each shows one bright spot, a flash.")
 @click.option("--pixel-size", type=float, metavar="SIZE", help="Frames: side of a pixel.  [default: 1]")
 @click.option("--on-bad", type=click.Choice(["raise", "drop"]), help="Frames without one whole spot.  [default: raise]")
-@click.option("--neighbors", type=click.IntRange(2), metavar="N", help="Points: each with its N nearest is a burst.")
-@click.option("--json", "as_json", is_flag=True, help="Write what was made to stdout as JSON.")
+@click.option("--neighbors", type=click.IntRange(2), metavar="N", help="Points: each and its N nearest form a burst.")
+@click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 @debug_option
 def bursts(
     data: tuple[str, ...],
@@ -178,10 +178,11 @@ def _kind(
         kind = "recording"
     if kind == "picture" and len(data) > 1:
         raise click.UsageError(
-            f"{len(data)} files were given; a photograph of spots is one. If each shows one bright spot, say --flashes."
+            f"{len(data)} files were given; expected one photograph of spots. If each "
+            "shows one bright spot, use --flashes."
         )
     if kind in ("table", "points") and len(data) > 1:
-        raise click.UsageError(f"{len(data)} files were given; only recordings and frames can be several.")
+        raise click.UsageError(f"{len(data)} files were given; only recordings and frames can be in several files.")
     if kind == "picture" and spots.threshold is None:
         raise click.UsageError(
             "a picture needs --threshold, such as 0.5: pixels that are darker are spots; or --flashes, if it has many "

@@ -56,7 +56,7 @@ Labels = Sequence[Any] | NDArray[Any]
 STDIN = "standard input"
 TRUST = "trust"  # the column that ``pyloca transform --trust`` adds
 BURSTS = (".npz", ".h5", ".hdf5", ".zarr")  # files that hold bursts, not rows
-ROWS = 50  # fewer rows may be in order by chance, or because somebody sorted them
+ROWS = 50  # fewer rows may be in order by chance, or because they were sorted
 INDEX = "__index_level_"  # what pandas adds to a Parquet file; it is not a measurement
 
 
@@ -172,8 +172,8 @@ def read_static(data: str, columns: Columns, bursts: Bursts) -> Bursts:
     burst_id, header = columns.burst_id or BURST_ID, _header(source)
     if is_table(data) and header and len(header) > 1 and burst_id not in header:
         raise BurstError(
-            f"{data}: there is no column '{burst_id}'; the table has {', '.join(header)}. Static bursts are named as "
-            "the others are."
+            f"{data}: there is no column '{burst_id}'; the table has {', '.join(header)}. Static bursts need "
+            "the same column as the others."
         )
     if header is None or bursts.feature_names is None:
         return _bursts(source, burst_id, columns, columns.names, columns.exclude, ())
@@ -315,7 +315,7 @@ def read_coordinates(model: LOCA, data: str, columns: Columns) -> tuple[Array, L
         table = _read_rows(source, burst_id, chosen, exclude, needed=columns.burst_id is not None)
         if chosen is None and len(table.names) != len(names):
             raise BurstError(
-                f"there is no column {', '.join(names)}, and {some(table.names)} cannot be {len(names)} coordinates."
+                f"there is no column {', '.join(names)}, and {some(table.names)} are not {len(names)} coordinates."
             )
     say_left_out(dict.fromkeys(table.text_columns, "text"))
     _say_ignored(model, Columns(exclude=(TRUST,)), table.left_out if chosen else ())

@@ -40,8 +40,8 @@ def export(model: Path, to: str | None, output: Path, dtype: str, data: str | No
       numpy  a small model file for pyloca.predict, which needs NumPy and safetensors only
       c      a C99 header without dependencies or malloc: encode, Jacobian, decode, trust
 
-    Each is run beside PyTorch (by onnxruntime, NumPy, or the C compiler there is); the largest differences are printed
-    and kept in the file.
+    Each is run and compared with PyTorch (by onnxruntime, NumPy, or your C compiler); the largest differences are
+    printed and kept in the file.
 
     \b
     Examples:

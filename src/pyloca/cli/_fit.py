@@ -77,7 +77,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--max-strays",
     type=float,
     metavar="PART",
-    help="Part of the bursts that may be left out as strays.  [default: 0.01]",
+    help="Fraction of the bursts that may be left out as strays.  [default: 0.01]",
 )
 @click.option("--validation-fraction", type=float, help="Fraction of the bursts held out for checks.  [default: 0.1]")
 @click.option("--tol", type=float, help="Relative improvement below which a stage of training ends.")
@@ -188,7 +188,7 @@ def fit(
     left_out: dict[str, str]
     if holds_statistics(data):
         if static is not None or units or columns != Columns():
-            raise click.UsageError("statistics have their sensors and noise: options that choose them need raw bursts.")
+            raise click.UsageError("sensors and noise of statistics are fixed; options to choose them need raw bursts.")
         bursts, left_out, still = read_statistics(data), {}, None
         if settings["measurement_noise"] is not None and bursts.noise is not None:
             raise click.UsageError(

@@ -21,10 +21,10 @@ __all__ = ["inspect"]
     "--n-components",
     callback=components,
     metavar="N",
-    help="Coordinates of the fit to come: bursts span at most N directions.  [default: auto]",
+    help="Number of coordinates planned for the fit; k is at most N.  [default: auto]",
 )
 @click.option("--burst-std", type=float, metavar="STD", help="Size σ of a burst.  [default: estimated]")
-@click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="Bursts span N.  [default: estimated]")
+@click.option("--intrinsic-dim", type=click.IntRange(1), metavar="N", help="As for fit.  [default: estimated]")
 @click.option("--feature-scale", callback=scale, metavar="SCALE", help="As for fit.  [default: auto]")
 @click.option("--measurement-noise", callback=noise, metavar="STD", help="As for fit.  [default: none]")
 @click.option(

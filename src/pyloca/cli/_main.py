@@ -255,7 +255,7 @@ def main() -> None:
 
 
 def _hush() -> None:
-    """Let reads of Zarr that an error or a signal left unfinished go without a word of asyncio: ours has been said."""
+    """Silence asyncio about reads of Zarr that an error or a signal left unfinished: the cause has been reported."""
     import logging
 
     logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)

@@ -38,10 +38,10 @@ UNEVENNESS = click.option(
     type=click.FloatRange(1),
     default=3.0,
     show_default=True,
-    help="How many times as often one may have visited some states as the other.",
+    help="How many times more often one may have visited some states than the other.",
 )
 CHOOSE = click.option(
-    "--choose", type=click.IntRange(0), metavar="I", help="Take this candidate where several are possible."
+    "--choose", type=click.IntRange(0), metavar="I", help="Take this candidate if several are possible."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Write a summary to stdout as JSON.")
 
@@ -50,10 +50,10 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Write a summary to 
 @click.argument("a", type=MODEL)
 @click.argument("b", type=MODEL)
 @OUTPUT
-@click.option("--anchors", type=FILE, help="A CSV file with a burst id of each instrument per row, and maybe a weight.")
+@click.option("--anchors", type=FILE, help="A CSV file: per row, a burst id of each instrument and maybe a weight.")
 @READINGS
 @NAMES
-@click.option("--density", is_flag=True, help="Both saw each state equally often: densities may decide, too.")
+@click.option("--density", is_flag=True, help="Both saw each state equally often, so densities may help to decide.")
 @UNEVENNESS
 @CHOOSE
 @JSON
@@ -140,7 +140,7 @@ def match(
     "given",
     multiple=True,
     metavar="NAME=FILE",
-    help="What an instrument was fitted to, for as many of them as you like: they are refined on it.",
+    help="Bursts that an instrument was fitted to, to refine it on; may be given for any number of instruments.",
 )
 @OUTPUT
 @NAMES
@@ -158,7 +158,7 @@ def fuse(
 
     All get the coordinates of the first.
 
-    MODELS are model files. Instruments that no anchors connect with the first are named, and the exit code is 4.
+    MODELS are model files. Instruments that anchors do not connect to the first are named, and the exit code is 4.
     Models do not contain their bursts; with --bursts the common coordinates are more exact.
 
     \b
@@ -204,7 +204,7 @@ def fuse(
     "matched",
     type=FILE,
     help="Also write the match of the old model and the new one to this .safetensors file. With it, 'transform --from "
-    "new' takes new readings nearer to the old coordinates than the new model does, which is moved rigidly.",
+    "new' brings new readings closer to the old coordinates than the new model, which is only moved rigidly.",
 )
 @columns_options("that of the fit")
 @JSON
@@ -223,8 +223,9 @@ def recalibrate(
     """Refit a changed instrument in its old coordinates.
 
     MODEL is the old model, DATA new bursts, as for fit. The new model has the coordinates of the old one, by the shape
-    of what was seen, or by readings of the same states before and after. It is said whether the instrument has drifted
-    by more than noise; if not, and the new bursts lie where the old ones did, the old model is kept and written.
+    of what was seen, or by readings of the same states before and after. The command says whether the instrument has
+    drifted by more than noise; if not, and the new bursts lie where the old ones did, the old model is kept and
+    written.
 
     \b
     Example:

@@ -58,7 +58,7 @@ def read_frames(data: tuple[str, ...]) -> Frames:
     suffixes = {Path(path).suffix.lower() for path in data}
     if suffixes & set(ARRAYS):
         if len(data) > 1:
-            raise BurstError(f"{len(data)} files were given; an array holds all frames: expected one file.")
+            raise BurstError(f"{len(data)} files were given; expected one, since an array holds all frames.")
         return Frames(_read_stack(data[0]), None)
     if len(data) == 1:
         return Frames(_pages(data), None)
@@ -103,7 +103,7 @@ def _pages(data: tuple[str, ...], *, single: bool = False) -> Iterator[NDArray[A
         with _opened(path) as picture:
             pages = getattr(picture, "n_frames", 1)
             if single and pages > 1:
-                raise BurstError(f"{path}: has {pages} pages; among several files each must be one frame.")
+                raise BurstError(f"{path}: has {pages} pages; of several files, each must hold one frame.")
             for page in range(pages):
                 picture.seek(page)
                 yield _grey(picture)

@@ -35,7 +35,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Leave out the middle of a message that nobody would read.
+    """Leave out the middle of a message that is too long to read.
 
     Parameters
     ----------

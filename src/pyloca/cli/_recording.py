@@ -43,7 +43,7 @@ def read_recordings(data: Sequence[str], time: str | None, columns: Columns) -> 
         if table.names != first.names:
             raise BurstError(
                 f"{path}: its columns are {some(table.names)}; those of {data[0]} are {some(first.names)}. "
-                "Choose with --columns what all have."
+                "Choose columns that all files have with --columns."
             )
         _refuse_gaps(path, table)
     gaps = [_spacing(path, time, table.labels) for path, table in zip(data, tables, strict=True) if table.labels]

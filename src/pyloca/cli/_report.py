@@ -66,7 +66,7 @@ def report(
     if kind in ("pyloca-match", "pyloca-fusion"):
         if data is not None or labels is not None or color_by is not None:
             word = kind.removeprefix("pyloca-")
-            raise click.UsageError(f"a {word} is shown without DATA, --labels and --color-by.")
+            raise click.UsageError(f"the page of a {word} takes no DATA, --labels or --color-by.")
         _report_linked(model, kind, output, title, as_json)
         return
     if data is None:

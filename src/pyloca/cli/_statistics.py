@@ -50,7 +50,7 @@ def statistics(
 ) -> None:
     """Compute means and tangents once, for many fits.
 
-    DATA may be larger than memory (.zarr, .npy). Finished parts are kept in OUTPUT.partial: the same command goes on
+    DATA may be larger than memory (.zarr, .npy). Finished parts are kept in OUTPUT.partial: the same command continues
     where it was killed. The folder OUTPUT appears when it is complete, with a checksum of every chunk; `pyloca fit`
     takes it in place of the bursts.
 

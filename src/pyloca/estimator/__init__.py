@@ -1,6 +1,6 @@
 """`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
 
-from pyloca.estimator._candidates import ComponentFits, compare_components, fit_quietly
+from pyloca.estimator._candidates import MORE, ComponentFits, compare_components, fit_quietly
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
@@ -11,6 +11,7 @@ from pyloca.estimator._sound import training_embedding
 
 __all__ = [
     "LOCA",
+    "MORE",
     "ComponentFits",
     "Data",
     "Prepared",

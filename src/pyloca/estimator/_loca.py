@@ -1,11 +1,13 @@
-"""`LOCA`: fit, transform, encode, decode, score, save and load."""
+"""`LOCA`: fit, transform, encode, decode, score, save and load.
+
+Most of this file is the documentation of one public class; what its methods do is in the files beside it.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,29 +15,22 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from pyloca._arguments import LARGEST, as_numbers, is_integer, refuse_masked, refuse_text
+from pyloca._arguments import as_numbers
 from pyloca._forks import COMPUTING
-from pyloca._points import as_points, is_labelled
-from pyloca.bursts import Bursts
-from pyloca.checks import suggest_components, whitening
+from pyloca._points import is_labelled
+from pyloca.checks import whitening
 from pyloca.errors import TrustWarning
-from pyloca.estimator._candidates import MORE, compare_components
+from pyloca.estimator._embed import checked_points, embed, scaled_points
+from pyloca.estimator._fitting import fitted_attributes
 from pyloca.estimator._lazily import is_lazy, transform_labelled, transform_lazy
-from pyloca.estimator._looks import feature_label, fitted_html, plot_embedding
-from pyloca.estimator._parameters import check_parameters
-from pyloca.estimator._prepare import Prepared, left_out, noise_of, prepare, refuse_unfit, told_noise
-from pyloca.estimator._reading import Data, holds_bursts, in_own_units, inner, means_like, read_like
+from pyloca.estimator._looks import fitted_html, plot_embedding
+from pyloca.estimator._reading import Data, in_own_units, inner, read_like
 from pyloca.estimator._rescale import rescaled
-from pyloca.estimator._sound import training_embedding, with_strays
-from pyloca.estimator._tangents import ends_later, one_tangent_more
-from pyloca.estimator._training import checkpoint_at, train
-from pyloca.findings import hidden_tangent
-from pyloca.geometry import BurstStatistics
+from pyloca.estimator._training import checkpoint_at
 from pyloca.modelfile import load_model, save_model
 from pyloca.networks import apply_rows, jacobian_rows
 from pyloca.solvers import EVERY, CheckpointFile
@@ -44,9 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["LOCA"]
-
-SLAB = 1 << 18  # rows that are scaled and embedded at a time, so that memory does not grow with their number
-_SHAPE = {"curved", "folded", "uneven_shape", "poor_fit"}  # findings that another d may cure
 
 
 class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -94,10 +86,10 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tangents, and says so when it cannot. ``fit(X, static=…)`` measures it. The paper solver refuses it, and so
         do bursts whose perturbations are known: their regression averages the noise.
     max_strays : float, default=0.01
-        Part of the bursts that may be left out of the training, and one burst more, so that small sets may have a
-        stray: those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are
-        named in `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that
-        are only clipped are used, and named in ``diagnostics_.clipped``.
+        Fraction of the bursts that may be left out of the training, plus one, so that small sets may have a stray:
+        those with fewer than k + 1 points, without spread, flat, clipped, or apart from all others. They are named in
+        `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that are only
+        clipped are used, and named in ``diagnostics_.clipped``.
     validation_fraction : float, default=0.1
         Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
     tol : float, optional
@@ -150,8 +142,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     set_aside_ : (N,) array of int
         Points of each burst that were set aside as spikes: they lie many burst sizes away from the others.
     spike_rule_ : SpikeRule or None
-        How spikes are known, also in bursts that are transformed. If the fit found none, they are points 1.5 times as
-        far out as any of its own. None if nobody may look for spikes (`Bursts.set_points_aside`).
+        How spikes are recognised, also in bursts that are transformed. If the fit found none, they are points 1.5 times
+        as far out as any of its own. None if the search for spikes is off (`Bursts.set_points_aside`).
     trust_scale_ : TrustScale
         Reference of ``transform(X, return_trust=True)``: what is usual for held-out points.
     validation_indices_ : (n,) array
@@ -321,64 +313,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         static: Data | None = None,
         checkpoint: Callable[[dict[str, Any]], CheckpointFile] | None = None,
     ) -> dict[str, Any]:
-        check_parameters(self)
-        ready = prepare(self, X, static)
-        bursts, statistics, scale, known = ready.bursts, ready.statistics, ready.scale, ready.burst_std
-        refuse_unfit(self, statistics)
-        d, compared = self._choose_components(statistics, known)
-        notes, constants = left_out(ready)
-        settings: dict[str, Any] = {"burst_std": statistics.burst_std(known), "notes": notes, "constants": constants}
-        fitted = train(self, bursts, statistics, scale, n_components=d, checkpoint=checkpoint, **settings)
-        found = {finding.name for finding in fitted["diagnostics_"].findings}
-        if self.n_components == "auto" and not compared and _SHAPE & found:
-            better = self._compare_components(statistics, known)  # the alignment found it flat, and the fit did not
-            if better != d:
-                fitted = train(self, bursts, statistics, scale, n_components=better, **settings)
-        if self.intrinsic_dim is None and self._misses_a_tangent(fitted, ready):
-            fitted = one_tangent_more(fitted, lambda k: self._with(intrinsic_dim=k)._fit(X, static))
-            if fitted["intrinsic_dim_"] != statistics.intrinsic_dim:
-                return fitted
-        told = told_noise(ready, self.measurement_noise, static)
-        fitted["diagnostics_"] = replace(fitted["diagnostics_"], noise=told)
-        read = {"noise_": noise_of(ready), "spike_rule_": ready.spikes, "burst_std_known_": known is not None}
-        return with_strays(fitted, ready) | read
-
-    def _misses_a_tangent(self, fitted: dict[str, Any], ready: Prepared) -> bool:
-        """Whether a tangent may be hidden beside those that were found, and the coordinates may have room for it."""
-        if ready.bursts is None:
-            return False
-        if self.n_components != "auto":  # with d = k that was asked for nothing is missed, and the findings know it
-            found = {finding.name for finding in fitted["diagnostics_"].findings}
-            if not found or "unfinished" in found or fitted["n_components_"] == fitted["intrinsic_dim_"]:
-                return False
-            if "large_bursts" not in found:
-                return ends_later(ready.bursts, ready.statistics.intrinsic_dim)
-        return hidden_tangent(ready.statistics, ready.bursts) is not None
-
-    def _with(self, **parameters: Any) -> LOCA:
-        """Return an unfitted estimator with other parameters."""
-        return type(self)(**(self.get_params(deep=False) | parameters))
-
-    def _choose_components(self, statistics: BurstStatistics, burst_std: float | None) -> tuple[int, bool]:
-        """Choose d; the second value tells whether fits were compared."""
-        k = statistics.intrinsic_dim
-        if self.n_components == "auto":
-            if suggest_components(statistics, burst_std).n_components == k:
-                return k, False
-            return self._compare_components(statistics, burst_std), True
-        return int(self.n_components), False
-
-    def _compare_components(self, statistics: BurstStatistics, burst_std: float | None) -> int:
-        k = statistics.intrinsic_dim
-        same = {"burst_std": burst_std, "intrinsic_dim": k, "verbose": 0, "callbacks": ()}
-        # noise, scale and strays have already been removed from the statistics
-        same |= {"measurement_noise": None, "feature_scale": None, "max_strays": 0.0}
-        settings = self.get_params(deep=False) | same
-        if not is_integer(self.random_state, 0):  # candidates are compared on the same held-out bursts
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            settings["random_state"] = int(seed)
-        models = {d: type(self)(**(settings | {"n_components": d})) for d in range(k, k + MORE + 1)}
-        return compare_components(models, statistics, statistics.counts).n_components
+        return fitted_attributes(self, X, static, checkpoint)
 
     # -- using the fit ------------------------------------------------------------------------------------------
 
@@ -435,23 +370,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return transform_lazy(self, X, return_trust)
         if is_labelled(X):
             return transform_labelled(self, X, return_trust)
-        bursts = holds_bursts(X)
-        rows = means_like(self, X) if bursts else self._rows(X, named=named, before=first)
-        embedded, trust = np.empty((len(rows), self.n_components_)), np.empty(len(rows) if return_trust else 0)
-        for start in range(0, len(rows), SLAB):
-            part = slice(start, start + SLAB)
-            embedded[part], trust[part] = self._embedded(rows[part], not bursts, return_trust)
-        return (embedded, trust) if return_trust else embedded
-
-    def _embedded(
-        self, rows: NDArray[np.float64], raw: bool, return_trust: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Embed some rows, and tell the trust in them: empty if it is not asked for."""
-        points = self._scaled(rows) if raw else rows
-        embedded = apply_rows(inner(self, "encoder"), points, self.n_components_)
-        if not return_trust:
-            return embedded, np.empty(0)
-        return embedded, self.trust_scale_.trust(inner(self, "decoder"), points, embedded, training_embedding(self))
+        return embed(self, X, return_trust, named=named, first=first)
 
     def encode(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Apply the encoder, point by point.
@@ -479,8 +398,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 20, 2), (2,))
         """
         check_is_fitted(self)
-        points = self._scaled(_as_points(Y, self.n_features_in_, "Y", getattr(self, "feature_names_in_", None)))
-        return apply_rows(inner(self, "encoder"), points, self.n_components_)
+        return apply_rows(inner(self, "encoder"), scaled_points(self, Y), self.n_components_)
 
     def encode_with_jacobian(self, Y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Apply the encoder and compute its derivative, point by point, as error or force propagation needs it.
@@ -512,8 +430,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ((200, 2), (200, 2, 2))
         """
         values = self.encode(Y)
-        points = self._scaled(_as_points(Y, self.n_features_in_, "Y", getattr(self, "feature_names_in_", None)))
-        slopes = jacobian_rows(inner(self, "encoder"), points, self.n_components_)  # (…, d, D)
+        slopes = jacobian_rows(inner(self, "encoder"), scaled_points(self, Y), self.n_components_)  # (…, d, D)
         return values, slopes / self.feature_scale_
 
     def decode(self, Z: ArrayLike) -> NDArray[np.float64]:
@@ -543,7 +460,7 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (3, 2)
         """
         check_is_fitted(self)
-        points = _as_points(Z, self.n_components_, "Z", [f"z{i}" for i in range(self.n_components_)])
+        points = checked_points(Z, self.n_components_, "Z", [f"z{i}" for i in range(self.n_components_)])
         decoded = apply_rows(inner(self, "decoder"), points, self.n_features_in_)
         return in_own_units(self, decoded)
 
@@ -615,31 +532,6 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             seen = read_like(self, X).without_strays()
         losses = whitening(seen.encoder, seen.statistics, self.burst_std_).losses
         return -float(np.average(losses, weights=seen.statistics.weights))
-
-    def _rows(self, X: Any, *, named: bool = False, before: int = 0) -> NDArray[np.float64]:
-        """Validate points (n, D) by scikit-learn's rules, names included; name the first bad cell."""
-        refuse_masked("X", X)
-        refuse_text("X", X)
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
-        if named and np.shape(X)[1:] == (self.n_features_in_,):  # scikit-learn would miss the names
-            rows = check_array(X, **options)
-        else:
-            rows = validate_data(self, X, reset=False, **options)
-        slabs = (rows[start : start + SLAB] for start in range(0, len(rows), SLAB))
-        if not all((np.abs(slab) <= LARGEST).all() for slab in slabs):  # nan is not
-            bad = ~(np.abs(rows) <= LARGEST)
-            where = np.flatnonzero(bad.any(axis=0))
-            cells = ", ".join(f"{feature_label(self, int(j))}: {bad[:, j].sum()}" for j in where)
-            n, first = int(bad.any(axis=1).sum()), before + int(np.argmax(bad.any(axis=1)))
-            raise ValueError(
-                f"Input X contains NaN, infinity or values beyond {LARGEST:g} in {n} of {len(rows)} rows, the first is "
-                f"row {first}, counted from 0 (cells by sensor: {cells}). There is one row of coordinates for each row "
-                "of X: remove or repair these rows."
-            )
-        return np.asarray(rows)
-
-    def _scaled(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return points if np.all(self.feature_scale_ == 1) else points / self.feature_scale_
 
     @property
     def _n_features_out(self) -> int:
@@ -817,10 +709,3 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.required = False
         return tags
-
-
-def _as_points(points: Any, dim: int, name: str, names: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Finite numbers (…, dim), by the rules of `as_points`; Bursts are not points."""
-    if isinstance(points, Bursts):
-        raise TypeError(f"{name} is Bursts; use transform for the embedding of their means, or encode(burst) for each.")
-    return as_points(points, dim, name, names)

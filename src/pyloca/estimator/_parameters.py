@@ -73,7 +73,7 @@ def check_parameters(p: Any) -> None:
     if isinstance(noise, Real) and not (is_positive(noise) or noise == 0):
         refuse("measurement_noise", 'None, "estimate", a number ≥ 0 or an array of these')
     if not isinstance(p.max_strays, Real) or isinstance(p.max_strays, bool) or not 0 <= float(p.max_strays) < 0.5:
-        refuse("max_strays", "a part of the bursts in [0, 0.5)")
+        refuse("max_strays", "a fraction of the bursts in [0, 0.5)")
     if isinstance(p.callbacks, str) or not hasattr(p.callbacks, "__iter__"):
         raise ValueError(f"callbacks must be a sequence of functions; got {brief(p.callbacks)}. Pass [function].")
     for name in ("encoder", "decoder"):

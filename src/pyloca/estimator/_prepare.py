@@ -54,7 +54,7 @@ class Prepared:
     strays : dict of int to str
         Positions of the others, and why they are left out.
     spikes : SpikeRule or None
-        The rule by which points were set aside, and are in new bursts; None if nobody may look for spikes.
+        The rule by which points are set aside, also in new bursts; None if the search for spikes is off.
 
     Examples
     --------

@@ -218,7 +218,7 @@ def _disagreement(model: Any, rows: NDArray[np.int64], logs: Array, expected: Ar
 
 
 def _other_sigma(model: Any, found: Rescaling) -> Finding | None:
-    """Check whether σ, if it was known, and the distances ask for different scales."""
+    """Check whether σ, if it was known, and the distances imply different scales."""
     if not model.burst_std_known_:
         return None
     size = float(np.linalg.norm(np.nanmax(model.embedding_, axis=0) - np.nanmin(model.embedding_, axis=0)))
@@ -227,7 +227,7 @@ def _other_sigma(model: Any, found: Rescaling) -> Finding | None:
         return None
     return Finding(
         "distances",
-        f"the known distances ask for σ = {found.factor * model.burst_std_:.4g}, and σ = {model.burst_std_:.4g} was "
+        f"the known distances imply σ = {found.factor * model.burst_std_:.4g}, but σ = {model.burst_std_:.4g} was "
         f"known before: they differ by a factor of {found.factor:.3g}, where errors explain {error:.0%}. The embedding "
         "now follows the distances. Check burst_std and the unit of the distances.",
     )

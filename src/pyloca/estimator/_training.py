@@ -217,7 +217,7 @@ def _unfinished(found: tuple[Finding, ...], stage: str, n_iter: int) -> tuple[Fi
     decode = stage == "decode"  # the encoder is finished then
     decoder = "was cut short" if decode else "is not trained: its output is noise"
     told = tuple(finding for finding in found if decode or finding.name in OF_THE_DATA)
-    others = "" if decode else " Neither are the coordinates finished, and what else may be wrong is not judged."
+    others = "" if decode else " The coordinates are not finished either, and what else may be wrong was not judged."
     first = Finding(
         "unfinished",
         f"training was ended by max_iter or a callback in stage '{stage}', after {n_iter} iterations. The decoder "

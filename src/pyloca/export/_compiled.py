@@ -23,7 +23,7 @@ FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
 
 def find_compiler() -> str | None:
-    """Return the first C compiler there is; None if there is none."""
+    """Return the first C compiler that is installed, or None."""
     return next((path for path in map(shutil.which, COMPILERS) if path), None)
 
 

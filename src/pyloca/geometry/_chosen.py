@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyloca.geometry._statistics import BLOCK, PER_BURST, BurstStatistics
+from pyloca.geometry._blocks import blocks
+from pyloca.geometry._statistics import PER_BURST, BurstStatistics
 
 __all__ = ["chosen_statistics"]
 
@@ -73,4 +74,4 @@ class _Chosen(BurstStatistics):
         return int(np.any(used, axis=0).sum())
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
-        return (self._rows[start : start + BLOCK] for start in range(0, len(self), BLOCK))
+        return (self._rows[rows] for rows in blocks(len(self)))

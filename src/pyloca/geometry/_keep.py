@@ -1,4 +1,4 @@
-"""Results of parts of a long pass in a folder, so that an interrupted run goes on where it was."""
+"""Results of parts of a long pass in a folder, so that an interrupted run continues where it stopped."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class KeepParts:
         return self.folder / f"{self.name}-{part:06d}.safetensors"
 
     def get(self, part: int) -> dict[str, NDArray[Any]] | None:
-        """Return the result of a part that was done before; None if there is none."""
+        """Return the result of a part that is done; None if it is not."""
         path = self._path(part)
         if not path.is_file():
             return None

@@ -31,7 +31,7 @@ __all__ = [
 def allowed_strays(n: int, max_strays: float) -> int:
     """Count how many of n bursts may be left out: the given part, and one more, so that small sets may have a stray."""
     if not 0 <= max_strays < 0.5:
-        raise ValueError(f"max_strays must be a part of the bursts in [0, 0.5); got {max_strays!r}.")
+        raise ValueError(f"max_strays must be a fraction of the bursts in [0, 0.5); got {max_strays!r}.")
     return int(max_strays * n) + 1 if max_strays > 0 else 0
 
 

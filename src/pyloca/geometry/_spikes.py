@@ -205,7 +205,7 @@ def without_spikes(bursts: Bursts, keep: KeepParts | None = None) -> Bursts:
 
 
 def set_aside(bursts: Bursts, rule: SpikeRule | None, keep: KeepParts | None = None) -> Bursts:
-    """Set aside what a rule calls a spike, and let nobody look for others.
+    """Set aside what a rule calls a spike, and turn the search for others off.
 
     Parameters
     ----------

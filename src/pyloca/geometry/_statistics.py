@@ -1,4 +1,8 @@
-"""`BurstStatistics`: everything the fast solver needs of the data, computed in one chunked pass."""
+"""`BurstStatistics`: everything the fast solver needs of the data, computed in one chunked pass.
+
+More than half of this file is the documentation of one public class. `_from_bursts` makes its fields from raw bursts,
+`_from_tangents` from covariances or Jacobians.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyloca._arguments import brief
 from pyloca.bursts import Bursts
-from pyloca.errors import BurstError
+from pyloca.geometry._blocks import blocks
+from pyloca.geometry._from_bursts import fields_from_bursts
+from pyloca.geometry._from_tangents import fields_from_covariances, fields_from_jacobians
 from pyloca.geometry._local import split_noise
-from pyloca.geometry._look import KeepParts, look_at_all
+from pyloca.geometry._look import KeepParts
 from pyloca.geometry._merge import merge
-from pyloca.geometry._noise import FLOOR, Noise, Whitener, as_noise, refuse_hidden
-from pyloca.geometry._noise_estimate import given_noise, inside_variance, noise_and_k
-from pyloca.geometry._planes import straighten
-from pyloca.geometry._refusals import (
-    allowed_strays,
-    as_counts,
-    as_finite,
-    check_k,
-    labels_of,
-    may_be_left_out,
-    refuse_few,
-    refuse_missing,
-    refuse_options,
-    refuse_short,
-)
-from pyloca.geometry._regression import look_by_regression
-from pyloca.geometry._scatter_rule import Scatter, find_scatter
-from pyloca.geometry._spectra import burst_std_from_spectra, intrinsic_dim_from_spectra, noise_from_spectra
-from pyloca.geometry._spikes import well_kept, without_spikes
-from pyloca.geometry._tails import tails_from_fourths
+from pyloca.geometry._noise import Noise, Whitener, as_noise, refuse_hidden
+from pyloca.geometry._refusals import labels_of
+from pyloca.geometry._rounding import rounded
+from pyloca.geometry._scatter_rule import Scatter
+from pyloca.geometry._spectra import burst_std_from_spectra, noise_from_spectra
+from pyloca.geometry._without_tangents import refuse_without_tangents, why_without_tangents
 from pyloca.thresholds import MIN_BURSTS
 
-__all__ = ["BLOCK", "PER_BURST", "BurstStatistics"]
+__all__ = ["PER_BURST", "BurstStatistics"]
 
-EPS = np.finfo(np.float64).eps
-BLOCK = 65_536  # bursts whose squares are held at a time
 PER_BURST = ("means", "tangents", "counts", "residuals", "total", "noise", "tilts", "ids", "marks", "set_aside")
 
 
@@ -152,10 +142,10 @@ class BurstStatistics:
         min_bursts : int, default=10
             Fewer bursts than this raise an error.
         max_strays : float, default=0
-            Part of the bursts that may have too few points, no spread or too few directions, and one burst more. They
+            Fraction of the bursts that may have too few points, no spread or too few directions, plus one burst. They
             are kept with tangents of zero length until `find_strays` names them; 0 refuses them.
         keep : KeepParts, optional
-            Where parts that are done are kept, so that an interrupted run goes on where it was (`write_statistics`).
+            Where finished parts are kept, so that an interrupted run continues where it stopped (`write_statistics`).
 
         Returns
         -------
@@ -176,53 +166,18 @@ class BurstStatistics:
         >>> BurstStatistics.from_bursts(bursts).intrinsic_dim
         2
         """
-        bursts = Bursts(bursts)
-        refuse_few(len(bursts), min_bursts)
-        labels: dict[str, Any] = {"ids": bursts.ids, "feature_names": bursts.feature_names, "units": bursts.units}
-        labels["known_std"] = bursts.burst_std
-        if bursts.perturbed_dim is not None:
-            refuse_options(bursts, intrinsic_dim, max_dim, measurement_noise, static)
-            seen = look_by_regression(bursts)
-            out = cls(*seen[:2], seen.counts, seen.residuals, tilts=seen.tilts, **labels)
-            out._refuse_flat_bursts(max_strays)
-            return out
-        bursts = without_spikes(bursts, keep)
-        refuse_short(bursts, 1, max_strays)
-        typical = well_kept(_long(bursts, max_strays))
-        try:
-            given = given_noise(bursts, measurement_noise)
-            noise, k = noise_and_k(typical, given, static, intrinsic_dim, max_dim)
-            floor = None if noise is None else FLOOR * inside_variance(bursts)
-        except BurstError:
-            refuse_missing(bursts)  # only a sample was read; say what all bursts lack
-            raise
-        refuse_short(bursts, k, max_strays)
-        heavy = find_scatter(typical, k) if noise is None else None
-        seen, rails = look_at_all(bursts, k, noise, floor, keep, None if heavy is None else heavy.factor)
-        if noise is not None and floor is not None:
-            straighten(seen, bursts, noise, floor)
-        out = cls(
-            seen.means,
-            seen.tangents,
-            seen.counts if bursts.effective_counts is None else bursts.effective_counts,
-            seen.residuals,
-            total=None if noise is None else seen.total,
-            noise=None if noise is None else seen.noise,
-            tilts=None if noise is None else seen.tilts,
-            instrument=noise,
-            # counts that differ from the number of points already say how much sampling changes a burst
-            tails=1.0
-            if bursts.effective_counts is not None
-            else tails_from_fourths(seen.fourths, seen.counts, k)
-            if heavy is None
-            else heavy.tails,
-            scatter=heavy,
-            set_aside=bursts.set_aside,
-            **labels,
+        fields = fields_from_bursts(
+            Bursts(bursts),
+            intrinsic_dim,
+            max_dim=max_dim,
+            measurement_noise=measurement_noise,
+            static=static,
+            min_bursts=min_bursts,
+            max_strays=max_strays,
+            keep=keep,
         )
-        for row, reason in rails.reasons().items():
-            out.marks[row] = reason
-        out._refuse_flat_bursts(max_strays)
+        out = cls(**fields)
+        refuse_without_tangents(out, max_strays)
         out._refuse_hidden_bursts()
         return out
 
@@ -269,27 +224,9 @@ class BurstStatistics:
         >>> BurstStatistics.from_covariances(means, covariances).intrinsic_dim
         2
         """
-        means, covariances = as_finite(means, "means", 2), as_finite(covariances, "covariances", 3)
-        n, dim = means.shape
-        refuse_few(n)
-        if covariances.shape != (n, dim, dim):
-            raise BurstError(f"covariances has shape {covariances.shape}; expected {(n, dim, dim)} as for means.")
-        asymmetry = np.abs(covariances - covariances.transpose(0, 2, 1)).max(axis=(1, 2))
-        worst = int(np.argmax(asymmetry - 1e-8 * np.abs(covariances).max(axis=(1, 2))))
-        if asymmetry[worst] > 1e-8 * np.abs(covariances[worst]).max():
-            raise BurstError(f"covariance {worst} is not symmetric (by {asymmetry[worst]:.3g}).")
-        values, vectors = np.linalg.eigh(covariances)
-        values, vectors = values[:, ::-1], vectors[:, :, ::-1]
-        negative = np.flatnonzero(values[:, -1] < -1e-8 * values[:, 0])
-        if len(negative):
-            raise BurstError(f"covariance {negative[0]} has the negative eigenvalue {values[negative[0], -1]:.3g}.")
-        values = np.maximum(values, 0)
-        k = check_k(intrinsic_dim_from_spectra(values, dim) if intrinsic_dim is None else intrinsic_dim, dim)
-        tangents = np.sqrt(values[:, :k, None]) * vectors[:, :, :k].transpose(0, 2, 1)  # (N, k, D)
-        out = cls(
-            means, tangents, as_counts(counts, n), values[:, k:].sum(axis=1), **labels_of(means, ids, feature_names)
-        )
-        out._refuse_flat_bursts()
+        fields = fields_from_covariances(means, covariances, intrinsic_dim, counts)
+        out = cls(**fields, **labels_of(fields["means"], ids, feature_names))
+        refuse_without_tangents(out)
         return out
 
     @classmethod
@@ -334,20 +271,9 @@ class BurstStatistics:
         >>> BurstStatistics.from_jacobians(x, np.tile(np.eye(2), (20, 1, 1))).intrinsic_dim
         2
         """
-        anchors, jacobians = as_finite(anchors, "anchors", 2), as_finite(jacobians, "jacobians", 3)
-        refuse_few(len(anchors))
-        if jacobians.shape[:2] != anchors.shape:
-            raise BurstError(f"jacobians has shape {jacobians.shape}; expected (N, D, k) with N, D = {anchors.shape}.")
-        check_k(jacobians.shape[2], anchors.shape[1])
-        _, singular, rows = np.linalg.svd(jacobians.transpose(0, 2, 1), full_matrices=False)  # (N, k), (N, k, D)
-        out = cls(
-            anchors,
-            singular[:, :, None] * rows,
-            as_counts(counts, len(anchors)),
-            np.zeros(len(anchors)),
-            **labels_of(anchors, ids, feature_names),
-        )
-        out._refuse_flat_bursts()
+        fields = fields_from_jacobians(anchors, jacobians, counts)
+        out = cls(**fields, **labels_of(fields["means"], ids, feature_names))
+        refuse_without_tangents(out)
         return out
 
     @classmethod
@@ -415,8 +341,7 @@ class BurstStatistics:
         """Leading k covariance eigenvalues of each burst, largest first, (N, k)."""
         tangents = self.tangents
         out = np.empty(tangents.shape[:2])
-        for start in range(0, len(out), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(out)):
             out[rows] = np.square(tangents[rows]).sum(axis=2)
         return out
 
@@ -553,26 +478,7 @@ class BurstStatistics:
         -------
         BurstStatistics
         """
-        spreads = self.means.std(axis=0)
-        spread = float(np.median(spreads[spreads > 0])) if spreads.any() else 0.0  # those left out have none
-        centred = self.means - self.means.mean(axis=0)
-        tangents = _round(self.tangents, self.burst_std(), 20)
-        # An SVD does not determine the sign of a tangent.
-        sign = np.empty((*tangents.shape[:2], 1))
-        for start in range(0, len(self), BLOCK):
-            part = tangents[start : start + BLOCK]
-            longest = np.take_along_axis(part, np.abs(part).argmax(axis=2)[:, :, None], axis=2)
-            sign[start : start + BLOCK] = np.where(longest < 0, -1.0, 1.0)
-        tangents *= sign
-        turn = sign * np.eye(self.intrinsic_dim)
-        return replace(
-            self,
-            means=_round(centred, spread, 24),
-            tangents=tangents,
-            residuals=_round(self.residuals, self.burst_std() ** 2, 20),
-            tails=round(self.tails, 6),
-            **self._turned(turn),
-        )
+        return rounded(self)
 
     def without_noise(self, measurement_noise: Any) -> BurstStatistics:
         """Take noise into account that is part of the covariances.
@@ -651,76 +557,4 @@ class BurstStatistics:
         dict of int to str
             Their positions, and why.
         """
-        found = {}
-        short, same, flat, spans = self._without_tangents()
-        k = self.intrinsic_dim
-        for row in np.flatnonzero(short | same | flat):
-            if short[row]:
-                points = int(self.counts[row])
-                why = f"has {points} point{'s' * (points > 1)}; k = {k} tangents need at least {k + 1}"
-            elif same[row]:
-                why = "has no spread: its points are identical, to rounding"
-            elif self.marks[row]:
-                why = str(self.marks[row])
-            else:
-                why = f"is flat: it spans only {spans[row]} of the k = {k} directions"
-            found[int(row)] = why
-        return found
-
-    def _without_tangents(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-        """Tell which bursts are too short, have no spread or are flat, and how many directions each spans."""
-        spectra, k = self.spectra, self.intrinsic_dim
-        # Rounding of the coordinates themselves puts this much variance into a burst of identical points.
-        rounding = (64 * EPS * np.abs(self.means).max(axis=1)) ** 2
-        # Counts of regressions are what their error is worth, and may be small; only a short burst has no tangents.
-        short = (self.counts <= k) & (spectra[:, 0] == 0)
-        same = ~short & (spectra[:, 0] <= rounding)
-        flat = ~short & ~same & (spectra[:, -1] <= np.maximum(rounding, (EPS * 64) ** 2 * spectra[:, 0]))
-        return short, same, flat, np.minimum((spectra > rounding[:, None]).sum(axis=1), k - 1)
-
-    def _refuse_flat_bursts(self, max_strays: float = 0.0) -> None:
-        """Refuse bursts without spread and flat ones, if they are more than may be left out."""
-        short, no_spread, no_tangent, spans = self._without_tangents()
-        same, flat = np.flatnonzero(no_spread), np.flatnonzero(no_tangent)
-        allowed = allowed_strays(len(self), max_strays)
-        if short.sum() + len(same) + len(flat) <= allowed:
-            return
-        more = may_be_left_out(allowed, max_strays)
-        clipped = [int(row) for row in flat if self.marks[row]]
-        if 2 * len(clipped) > len(same) + len(flat):
-            raise BurstError(
-                f"{self.name_of(clipped[0])} (and {len(clipped) - 1} more) {self.marks[clipped[0]]}, and spans fewer "
-                f"than k = {self.intrinsic_dim} directions. Give the sensor a larger range, or remove these bursts. "
-                f"{more}".rstrip()
-            )
-        if len(same) > len(flat):
-            raise BurstError(
-                f"{self.name_of(same[0])} (and {len(same) - 1} more) has no spread: its points are identical, to "
-                "rounding. Remove such bursts, or check that the instrument did not repeat one reading. "
-                f"{more}".rstrip()
-            )
-        if len(flat):
-            i, k = int(flat[0]), self.intrinsic_dim
-            raise BurstError(
-                f"{self.name_of(i)} (and {len(flat) - 1} more) spans only {spans[i]} of the k = {k} directions"
-                f" (variances {np.array2string(self.spectra[i], precision=3)}). Remove it, or lower intrinsic_dim. "
-                f"{more}".rstrip()
-            )
-
-
-def _long(bursts: Bursts, max_strays: float) -> Bursts:
-    """Leave out the shortest bursts: a spectrum is as long as the shortest burst lets it be."""
-    counts, most = bursts.counts, allowed_strays(len(bursts), max_strays)
-    least = min(bursts.n_used + 1, int(np.sort(counts)[min(most, len(counts) - 1)]))
-    return bursts if counts.min() >= least else bursts[counts >= least]
-
-
-def _round(values: NDArray[np.float64], size: float, bits: int) -> NDArray[np.float64]:
-    """Round to multiples of 2^−`bits` times a power of two near `size`; a `size` of 0 only copies them."""
-    if not size > 0:
-        return values.copy()
-    unit = 2.0 ** (np.round(np.log2(size)) - bits)  # not floor: scaled means have a spread of 1
-    out = values / unit
-    np.round(out, out=out)
-    out *= unit
-    return out
+        return why_without_tangents(self)

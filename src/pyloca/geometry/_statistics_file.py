@@ -242,7 +242,7 @@ def _refuse_other_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 def _refuse_other_noise(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Refuse noise that cannot be: E_i positive definite, R_i positive semi-definite."""
     if ("total" in arrays) != ("noise" in arrays):
-        raise BurstError(f"{path}: not burst statistics (a part of what is known of the noise is missing).")
+        raise BurstError(f"{path}: not burst statistics (total or noise is missing).")
     dim = arrays["means"].shape[1]
     known = {name[11:]: array for name, array in arrays.items() if name.startswith("instrument.")}
     p = known["levels"].shape[:1] if "levels" in known else ()
@@ -250,7 +250,7 @@ def _refuse_other_noise(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     for name, array in known.items():
         numbers = array.dtype.kind == "f" and array.size and not np.isnan(array).any()
         if not p or array.shape not in shapes.get(name, ()) or not numbers:
-            raise BurstError(f"{path}: instrument.{name} is not what is known of a measurement noise.")
+            raise BurstError(f"{path}: instrument.{name} does not describe a measurement noise.")
     for name in ("total", "noise"):
         if name not in arrays:
             continue
@@ -309,7 +309,7 @@ def write_statistics(
     burst_id: str | None = None,
     **options: Any,
 ) -> BurstStatistics:
-    """Compute the statistics of bursts and write them; a run that was killed goes on where it was.
+    """Compute the statistics of bursts and write them; a run that was killed continues where it stopped.
 
     Until all is done, finished parts are kept in the folder ``path + ".partial"``. They are used again if the file of
     bursts (names, sizes and times of its chunks) and the options are the same.

@@ -38,7 +38,7 @@ def find_strays(
     statistics : BurstStatistics
         As ``from_bursts(..., max_strays=max_strays)`` returns them.
     max_strays : float
-        Part of the bursts that may be left out, and one burst more, so that small sets may have a stray. 0: none.
+        Fraction of the bursts that may be left out, plus one, so that small sets may have a stray. 0: none.
     bursts : Bursts, optional
         The same, raw, which show more of what is odd.
     also : sequence of ((N,) array of bool, str)

@@ -315,7 +315,7 @@ class MLPKernel:
         """Invert the Gauss–Newton blocks of the weights that enter each neuron.
 
         Weights that enter one neuron interact most; blocks of them cost next to nothing and remove most of the
-        ill-conditioning (docs/algorithm.md has figures).
+        ill-conditioning (docs/algorithm.md says what was tried instead).
 
         Parameters
         ----------

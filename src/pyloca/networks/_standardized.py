@@ -78,7 +78,7 @@ class Standardized(nn.Module):
         Standardized
             With the same network.
         """
-        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        ends = _ends(self)
         return Standardized(self.network, ends[0] + in_shift, ends[1], ends[2] + out_shift, ends[3])
 
     def around(self, network: nn.Module) -> Standardized:
@@ -92,7 +92,7 @@ class Standardized(nn.Module):
         -------
         Standardized
         """
-        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        ends = _ends(self)
         return Standardized(network, *ends).to(self.in_scale.dtype).eval()
 
     def stretched(self, *, into: float = 1.0, out: float = 1.0) -> Standardized:
@@ -108,7 +108,7 @@ class Standardized(nn.Module):
         Standardized
             With the same network.
         """
-        ends = [buffer.cpu().numpy() for buffer in (self.in_shift, self.in_scale, self.out_shift, self.out_scale)]
+        ends = _ends(self)
         wider = Standardized(self.network, into * ends[0], into * ends[1], out * ends[2], out * ends[3])
         return wider.to(next(self.network.parameters()).dtype).eval()
 
@@ -191,9 +191,7 @@ def widened_encoder(encoder: Standardized, centre: NDArray[np.float64], basis: N
             new.bias.copy_(old.bias)
         if inside.skip is not None and wide.skip is not None:
             wide.skip.weight.copy_(inside.skip.weight @ turn.T)
-    ends = [
-        buffer.cpu().numpy() for buffer in (encoder.in_shift, encoder.in_scale, encoder.out_shift, encoder.out_scale)
-    ]
+    ends = _ends(encoder)
     return Standardized(wide, centre + basis @ ends[0], ends[1], ends[2], ends[3]).eval()
 
 
@@ -239,10 +237,14 @@ def widened_decoder(decoder: Standardized, centre: NDArray[np.float64], basis: N
         wide.tail.bias.zero_()
         if inside.skip is not None and wide.skip is not None:
             wide.skip.weight.copy_(turn @ inside.skip.weight)
-    ends = [
-        buffer.cpu().numpy() for buffer in (decoder.in_shift, decoder.in_scale, decoder.out_shift, decoder.out_scale)
-    ]
+    ends = _ends(decoder)
     return Standardized(wide, ends[0], ends[1], centre + basis @ ends[2], ends[3]).eval()
+
+
+def _ends(module: Standardized) -> list[NDArray[np.float64]]:
+    """Return the shift and scale of the inputs, and those of the outputs."""
+    buffers = (module.in_shift, module.in_scale, module.out_shift, module.out_scale)
+    return [buffer.cpu().numpy() for buffer in buffers]
 
 
 def _like(inside: MLP, n_in: int, n_out: int, tail: int = 0) -> MLP:

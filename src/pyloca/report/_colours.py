@@ -18,7 +18,7 @@ __all__ = ["Columns", "as_columns", "read_colours"]
 
 Columns = Mapping[str, ArrayLike | Sequence[str]]
 
-ID = "burst_id"  # the column of ids, wherever it is; if there is none of this name, the first one
+ID = "burst_id"  # the column of ids, wherever it is; the first column if none has this name
 
 
 def as_columns(columns: Columns, n: int) -> dict[str, NDArray[Any]]:
@@ -71,7 +71,7 @@ def read_colours(path: str | os.PathLike[str], ids: Sequence[Any] | NDArray[Any]
     Parameters
     ----------
     path : path
-        A CSV file with a header line. The column ``burst_id``, or the first one if there is none of this name, holds
+        A CSV file with a header line. The column ``burst_id``, or the first one if none has this name, holds
         the ids; every other column is one to colour by: numbers if every cell is a number or empty, else text.
     ids : sequence of N labels
         Ids of the bursts. A burst that is not in the file has no value; rows of other bursts are ignored.

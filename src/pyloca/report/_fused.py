@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
-from numpy.typing import NDArray
 
-from pyloca.estimator import LOCA, feature_label, training_embedding
+from pyloca.estimator import LOCA
 from pyloca.matching import Fusion
-from pyloca.report._linked import MOST_BURSTS, MOST_SENSORS, as_script, gathered, linked_assets, rounded
-from pyloca.report._page import _environment, versions
+from pyloca.report._maps import MOST_SENSORS, drawn_places, listed_sensors, maps_page, rounded
 
 __all__ = ["fusion_page"]
-
-Array = NDArray[np.float64]
 
 USUAL = 0.99  # of held-out points lie as near to the training bursts as an instrument is said to have been
 
@@ -53,30 +48,21 @@ def fusion_page(fusion: Fusion, title: str = "") -> str:
     >>> "<canvas" in fusion_page(fuse(models, {("bend", "turn"): (bend(X[:5]), turn(X[:5]))}))
     True
     """
-    style, script, policy = linked_assets("fused.js")
     names = fusion.connected
-    return (
-        _environment()
-        .get_template("fused.html")
-        .render(
-            title=title or ", ".join(names),
-            names=names,
-            rows=gathered(fusion.facts()),
-            warnings=fusion.warnings,
-            versions=versions(),
-            policy=policy,
-            style=Markup(style),
-            script=Markup(script),
-            data=Markup(as_script({"instruments": [_data(fusion, i, name) for i, name in enumerate(names)]})),
-        )
+    return maps_page(
+        "fused",
+        title=title or ", ".join(names),
+        names=names,
+        facts=fusion.facts(),
+        warnings=fusion.warnings,
+        data={"instruments": [_data(fusion, i, name) for i, name in enumerate(names)]},
     )
 
 
 def _data(fusion: Fusion, i: int, name: str) -> dict[str, Any]:
     """Gather what the script draws of one instrument."""
     model: LOCA = fusion.models[name]
-    places = training_embedding(model)
-    places = places[:: max(1, -(-len(places) // MOST_BURSTS))]
+    places = drawn_places(model)
     held_out = model.trust_scale_
     usual = float(np.quantile(held_out.scores, USUAL)) if len(held_out.scores) else 1.0
     return {
@@ -85,6 +71,5 @@ def _data(fusion: Fusion, i: int, name: str) -> dict[str, Any]:
         "errors": rounded(fusion.joint.errors(places, i)),
         "reach": usual * held_out.gap * fusion.joint.maps[i].scale,
         "readings": rounded(model.decode(places)[:, :MOST_SENSORS]),
-        "sensors": [feature_label(model, j) for j in range(min(model.n_features_in_, MOST_SENSORS))],
-        "more": max(0, model.n_features_in_ - MOST_SENSORS),
+        **listed_sensors(model),
     }

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
-from pyloca.estimator import feature_label, training_embedding
 from pyloca.matching import Match
-from pyloca.report._page import _asset, _environment, _hash, versions
+from pyloca.report._maps import MOST_SENSORS, drawn_places, listed_sensors, maps_page, rounded
 
-__all__ = ["MOST_BURSTS", "MOST_SENSORS", "as_script", "gathered", "linked_assets", "match_page", "rounded"]
+__all__ = ["match_page"]
 
 Array = NDArray[np.float64]
 
-MOST_BURSTS = 2000  # drawn of each instrument
-MOST_SENSORS = 12  # listed of each instrument
 MOST_CANDIDATES = 12
 
 
@@ -55,54 +50,17 @@ def match_page(match: Match, title: str = "") -> str:
     >>> "<canvas" in match_page(match(a, b, (bend(X[:5]), turn(X[:5]))))
     True
     """
-    style, script, policy = linked_assets("linked.js")
-    rows = gathered(match.facts())
     shown = match.candidates[:MOST_CANDIDATES]
-    data = as_script(_data(match))
-    return (
-        _environment()
-        .get_template("linked.html")
-        .render(
-            title=title or f"{match.names[0]} and {match.names[1]}",
-            names=match.names,
-            rows=rows,
-            candidates=[_described(i, one) for i, one in enumerate(shown)],
-            chosen=match.chosen or 0,
-            refused=match.chosen is None,
-            versions=versions(),
-            policy=policy,
-            style=Markup(style),
-            script=Markup(script),
-            data=Markup(data),
-        )
+    return maps_page(
+        "linked",
+        title=title or f"{match.names[0]} and {match.names[1]}",
+        names=match.names,
+        facts=match.facts(),
+        warnings=[text for name, text in match.facts() if name == "NO ANSWER"] if match.chosen is None else [],
+        data=_data(match),
+        candidates=[_described(i, one) for i, one in enumerate(shown)],
+        chosen=match.chosen or 0,
     )
-
-
-def linked_assets(script: str) -> tuple[str, str, str]:
-    """Return style, script and content security policy of a page with linked maps."""
-    style, code = _asset("page.css"), '"use strict";\n(() => {\n' + _asset(script) + "})();\n"
-    policy = [
-        "default-src 'none'",
-        f"script-src {_hash(code)}",
-        f"style-src {_hash(style)}",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    return style, code, "; ".join(policy)
-
-
-def gathered(facts: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the texts of facts by their names."""
-    rows: dict[str, list[str]] = {}
-    for name, text in facts:
-        rows.setdefault(name, []).append(text)
-    return rows
-
-
-def as_script(data: dict[str, Any]) -> str:
-    """Write data for a block of a page; "<" cannot end it early when it is written as an escape."""
-    return json.dumps(data).replace("<", "\\u003c")
 
 
 def _described(i: int, one: Any) -> str:
@@ -113,8 +71,7 @@ def _data(match: Match) -> dict[str, Any]:
     """Gather what the script draws; coordinates to six digits."""
     sides = []
     for side, model in enumerate((match.a, match.b)):
-        places = training_embedding(model)
-        places = places[:: max(1, -(-len(places) // MOST_BURSTS))]
+        places = drawn_places(model)
         sides.append({"places": rounded(places), "predicted": _predicted(match, side, places)})
     maps = [
         {"rotation": one.rigid.rotation.tolist(), "shift": one.rigid.shift.tolist(), "scale": one.rigid.scale}
@@ -130,9 +87,8 @@ def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:
     source, target = match.names[side], match.names[1 - side]
     model, other = match.models[source], match.models[target]
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "X does not have valid feature names", UserWarning
-        )  # they are the model's own
+        # they are the model's own
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         found = match.predict(model.decode(places), source, target)
     listed = slice(0, MOST_SENSORS)
     return {
@@ -141,13 +97,5 @@ def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:
         "values": rounded(found.values[:, listed]),
         "errors": rounded(found.standard_errors[:, listed]),
         "trust": rounded(found.trust),
-        "sensors": [feature_label(other, i) for i in range(min(other.n_features_in_, MOST_SENSORS))],
-        "more": max(0, other.n_features_in_ - MOST_SENSORS),
+        **listed_sensors(other),
     }
-
-
-def rounded(values: Array) -> list[Any]:
-    """Return values to six digits of the largest."""
-    with np.errstate(divide="ignore"):
-        digits = 6 - int(np.ceil(np.log10(max(float(np.abs(values).max(initial=0)), 1e-300))))
-    return np.round(values, min(max(digits, 0), 15)).tolist()
