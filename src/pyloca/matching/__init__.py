@@ -6,7 +6,7 @@ from pyloca.matching._matched import Match
 from pyloca.matching._prediction import Prediction
 from pyloca.matching._recalibrate import Recalibration, recalibrate
 from pyloca.matching._shared import Shared, shared
-from pyloca.matching._solve import Candidate
+from pyloca.matching._solution import Candidate
 
 __all__ = [
     "Candidate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
 from pyloca.thresholds import OTHER_UNITS
 
-__all__ = ["Anchors", "Pairs", "check_fitted", "read_anchors"]
+__all__ = ["COUNTED", "Anchors", "Pairs", "check_fitted", "listed", "read_anchors"]
 
 Array = NDArray[np.float64]
 NAMED = 3  # sensors at most in a message
+COUNTED = "(counted from 0, without a header)"
 Pairs = tuple[Data, Data] | Sequence[tuple[Any, Any]] | ArrayLike
 
 
@@ -41,6 +42,10 @@ class Anchors:
         Whether it lies in what each instrument was fitted to, and not where coordinates are extrapolated.
     doubts : tuple of str
         Instruments whose readings do not look like those of their fit, with the numbers that show it.
+    rows : (n,) array of int
+        Which of the given pairs these are, counted from 0.
+    readings : (array, array), or ()
+        What they were given as, (n, D) of each instrument; empty for bursts.
     """
 
     A: Array
@@ -49,9 +54,32 @@ class Anchors:
     variance: Array
     seen: NDArray[np.bool_]
     doubts: tuple[str, ...] = ()
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.arange(0))
+    readings: tuple[Array, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.rows):
+            object.__setattr__(self, "rows", np.arange(len(self.A)))
 
     def __len__(self) -> int:
         return len(self.A)
+
+    def part(self, which: NDArray[np.bool_]) -> Anchors:
+        """Return some of them."""
+        parts = (self.A, self.B, self.weights, self.variance, self.seen)
+        readings = tuple(one[which] for one in self.readings)
+        return Anchors(*(part[which] for part in parts), self.doubts, self.rows[which], readings)
+
+    def named(self, which: NDArray[np.bool_]) -> str:
+        """Say which of them, as the user finds them in a table."""
+        rows = listed(self.rows[which])
+        return f"the {f'anchors in rows {rows}' if which.sum() > 1 else f'anchor in row {rows}'} {COUNTED}"
+
+
+def listed(values: NDArray[Any]) -> str:
+    """Join as in a sentence: 0, 1 and 4."""
+    *most, last = map(str, values.tolist())
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def check_fitted(model: Any, name: str) -> None:
@@ -67,6 +95,7 @@ def check_fitted(model: Any, name: str) -> None:
 def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, names: tuple[str, str]) -> Anchors:
     """Encode anchors by their instruments; refuse what cannot be used, before any work."""
     doubts: list[str] = []
+    given: tuple[Array, ...] = ()
     if _are_readings(anchors):
         readings: Any = anchors
         ends = [_encoded(model, data, name) for model, data, name in zip((a, b), readings, names, strict=True)]
@@ -75,6 +104,7 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
                 f"anchors have {len(ends[0][0])} readings of {names[0]!r} and {len(ends[1][0])} of {names[1]!r}; "
                 "expected one of each per anchor."
             )
+        given = tuple(np.asarray(data, dtype=np.float64) for data in readings if np.ndim(data) == 2)
         doubts = [told for end in zip((a, b), readings, names, strict=True) if (told := _other_units(*end))]
     else:
         ends = _by_ids(a, b, anchors, names)
@@ -83,7 +113,15 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
         raise ValueError("anchors are empty. Pass None to match by shape alone.")
     _refuse_twice(A, B)
     seen = [Support(training_embedding(model)).inside(Z) > 0 for model, Z in ((a, A), (b, B))]
-    return Anchors(A, B, _checked_weights(weights, len(A)), variance_a + variance_b, seen[0] & seen[1], tuple(doubts))
+    return Anchors(
+        A,
+        B,
+        _checked_weights(weights, len(A)),
+        variance_a + variance_b,
+        seen[0] & seen[1],
+        tuple(doubts),
+        readings=given if len(given) == 2 else (),
+    )
 
 
 def _are_readings(anchors: Any) -> bool:
@@ -175,7 +213,9 @@ def _refuse_twice(A: Array, B: Array) -> None:
     if (counts > 1).any():
         row = int(first[counts > 1].min())
         again = int(np.flatnonzero((both == both[row]).all(axis=1))[1])
-        raise ValueError(f"anchors {row} and {again} are the same pair of readings. Give each anchor once.")
+        raise ValueError(
+            f"the anchors in rows {row} and {again} {COUNTED} are the same pair of readings. Give each anchor once."
+        )
 
 
 def _checked_weights(weights: ArrayLike | None, n: int) -> Array:

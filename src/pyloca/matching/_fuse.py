@@ -22,10 +22,11 @@ from pyloca.matching._elastic import some_places
 from pyloca.matching._file import Modules, read_bundle, read_fusion, write_bundle
 from pyloca.matching._joint import Edge, Joint, refine
 from pyloca.matching._match import check_pair, match
+from pyloca.matching._matched import sentence
 from pyloca.matching._precision import Instrument, look
 from pyloca.matching._prediction import Prediction, predict
 from pyloca.matching._rigid import freedom
-from pyloca.matching._solve import PRIOR_DEGREES
+from pyloca.matching._solution import PRIOR_DEGREES
 from pyloca.matching._synchronize import connected_to, synchronize
 from pyloca.metrics import RigidMap
 from pyloca.thresholds import FOLLOWED
@@ -339,10 +340,10 @@ def fuse(
             except MatchError as error:
                 words.append(f"{one!r} and {other!r} are not connected: {error}")
                 continue
-        words += [f"{one!r} and {other!r}: {word}" for word in found.warnings]
         if found.chosen is None:
-            words.append(f"{one!r} and {other!r} are not connected: {found.refusal()}")
+            words.append(f"{one!r} and {other!r} are not connected: {found.reason()}")
             continue
+        words += [f"{one!r} and {other!r}: {word}" for word in found.warnings]
         read, i, j = read_anchors(found.a, found.b, readings, None, found.names), names.index(one), names.index(other)
         noise = read.variance + found.rigid.scale**2 * looked[i].rough_at(read.A) + looked[j].rough_at(read.B)
         edges.append(Edge(i, j, read.A[found.used], read.B[found.used], noise[found.used], TAILS))
@@ -350,7 +351,7 @@ def fuse(
     joined = connected_to(len(names), edges)
     lost = tuple(name for name, ok in zip(names, joined, strict=True) if not ok)
     if joined.sum() == 1:
-        told = " ".join(words) or "No anchors lead there."
+        told = " ".join(map(sentence, words)) or "No anchors lead there."
         raise MatchError(f"no instrument is connected with {names[0]!r}. {told}")
     if lost:
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")

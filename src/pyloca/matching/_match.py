@@ -14,7 +14,8 @@ from pyloca.estimator import LOCA
 from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
 from pyloca.matching._matched import Match
 from pyloca.matching._precision import look
-from pyloca.matching._solve import Settings, solve
+from pyloca.matching._solution import Settings
+from pyloca.matching._solve import solve
 
 __all__ = ["check_pair", "match"]
 
@@ -99,7 +100,8 @@ def match(
         raise ValueError("weights are of anchors, and there are none.")
     pairs = None if anchors is None else read_anchors(a, b, anchors, weights, names)
     scaled = not (a.burst_std_known_ and b.burst_std_known_)
-    found = solve(look(a), look(b), pairs, Settings(scaled, bool(density), float(unevenness), int(random_state)))
+    settings = Settings(scaled, bool(density), float(unevenness), int(random_state), names)
+    found = solve(look(a), look(b), pairs, settings)
     possible = [i for i, one in enumerate(found.candidates) if one.possible]
     made = Match(
         a,
@@ -115,8 +117,7 @@ def match(
         scaled,
         found.words,
     )
-    told = (*made.warnings, *([made.refusal()] if made.chosen is None else []))
-    for message in dict.fromkeys(told):
+    for message in made.warnings if made.chosen is not None else (made.refusal(),):
         warnings.warn(message, TrustWarning, stacklevel=2)
     return made
 

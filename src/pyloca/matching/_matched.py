@@ -20,13 +20,13 @@ from pyloca.matching._file import Modules, read_bundle, read_match, read_rigid, 
 from pyloca.matching._joint import Joint
 from pyloca.matching._prediction import Prediction, predict
 from pyloca.matching._rigid import inverse
-from pyloca.matching._solve import Candidate
+from pyloca.matching._solution import Candidate
 from pyloca.metrics import RigidMap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Match"]
+__all__ = ["Match", "sentence"]
 
 Array = NDArray[np.float64]
 
@@ -154,29 +154,43 @@ class Match:
         return replace(self, chosen=int(candidate), joint=self.joint.placed(0, self.candidates[candidate].rigid))
 
     def refusal(self) -> str:
-        """Say why there is no map, or more than one.
+        """Say why there is no map, or more than one, and what would help.
 
         Returns
         -------
         str
         """
         a, b = self.names
-        n = len(self.possible)
+        hint = ""
+        if len(self.candidates) > 1 and (self.ambiguous or self.how == "anchors"):
+            hint = " Or look at candidates and take one with choose(i) (--choose I in the shell)."
+        return f"{a!r} and {b!r} are not matched: {self.reason()}{hint}"
+
+    def reason(self) -> str:
+        """Say what `refusal` says, without the instruments and the candidates.
+
+        Returns
+        -------
+        str
+        """
+        told = " ".join(map(sentence, self.warnings))
+        n, d, best = len(self.possible), self.a.n_components_, self.candidates[0]
         if n > 1:
             many = "infinitely many ways, as for a disc" if self.continuous else f"{n} ways"
-            need = f"{self.a.n_components_ + 1} anchors that are not on one line or plane would decide"
             return (
-                f"{a!r} and {b!r} fit together in {many}, which {self.how} cannot tell apart. {need}; or look at "
-                "candidates and take one with choose(i)."
+                f"they fit together in {many}, which {self.how} cannot tell apart. {d + 1} anchors that are not on one "
+                f"line or plane would decide. {told}".strip()
             )
-        reason = " ".join(word[0].upper() + word[1:] + "." * (not word.endswith("?")) for word in self.warnings)
         if self.how == "anchors":
-            return f"{a!r} and {b!r} are not matched. {reason}"
-        best = self.candidates[0]
+            return told
+        missing = d + 1 - int(self.used.sum())
+        more = "anchors would tell" if self.how == "shape" else f"{missing} more would tell, which makes {d + 1}"
+        if missing <= 0:  # on one line, which `warnings` say
+            more = "these anchors do not tell"
         return (
-            f"{a!r} and {b!r} are not matched: no rigid map lays what one has seen onto what the other has seen (best "
-            f"overlap {best.overlap:.0%}, p = {best.p_value:.2g} for the same set of states). They have seen different "
-            f"states, or overlapping parts; anchors would tell. {reason}".strip()
+            f"no rigid map lays what one has seen onto what the other has seen (best overlap {best.overlap:.0%}, "
+            f"p = {best.p_value:.2g} for the same set of states). {told}{' Or they' if told else 'They'} have seen "
+            f"different states, or overlapping parts; {more}."
         )
 
     # -- using it ---------------------------------------------------------------------------------------------------
@@ -333,7 +347,8 @@ class Match:
             dense = "" if np.isnan(one.density_p) else f", p = {one.density_p:.2g} for the same density"
             word = "possible" if one.possible else "not possible"
             facts.append(("candidates", f"{i}: overlap {one.overlap:.1%}{tested}{dense}: {word}"))
-        facts += [("WARNING", word) for word in self.warnings]
+        if self.chosen is not None:  # or they are part of the refusal
+            facts += [("WARNING", word) for word in self.warnings]
         return facts
 
     def __str__(self) -> str:
@@ -440,6 +455,11 @@ class Match:
             evidence = {"residuals": arrays["residuals"], "used": arrays["used"], "joint": joint}
             rest: dict[str, Any] = facts | evidence | {"warnings": tuple(map(str, facts["warnings"]))}
             return cls(a, b, (name_a, name_b), candidates, **rest)
+
+
+def sentence(word: str) -> str:
+    """Return a warning as a sentence."""
+    return word[0].upper() + word[1:] + "." * (not word.endswith((".", "?")))
 
 
 def _rms(values: Array) -> float:

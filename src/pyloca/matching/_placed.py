@@ -14,7 +14,8 @@ from pyloca.matching._matched import Match
 from pyloca.matching._precision import look
 from pyloca.matching._rigid import freedom, inverse
 from pyloca.matching._sensors import Sensors, read_sensors
-from pyloca.matching._solve import Settings, solve
+from pyloca.matching._solution import Settings
+from pyloca.matching._solve import solve
 from pyloca.matching._support import Support
 
 __all__ = ["laid_onto", "sensors_of"]

@@ -29,7 +29,7 @@ from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._placed import laid_onto, sensors_of
 from pyloca.matching._rigid import inverse
 from pyloca.matching._sensors import WAVES, Sensors
-from pyloca.matching._solve import Settings
+from pyloca.matching._solution import Settings
 from pyloca.matching._support import Support
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.thresholds import DRIFTED, NEW_PLACES, STILL_PLACED
