@@ -34,9 +34,9 @@ def measured(measure, X, seed, n_points=40):
     return measure(clouds.reshape(-1, 2)).reshape(len(X), n_points, -1)
 
 
-def fit(measure, X, seed, *, known=True, ids=None, n_points=40, **options):
+def fit(measure, X, seed, *, known=True, ids=None, feature_names=None, n_points=40, **options):
     data = measured(measure, X, seed, n_points)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)
         settings = {"hidden_layers": (10,), "random_state": 0, "burst_std": SIGMA if known else None} | options
-        return LOCA(**settings).fit(Bursts(data, ids=ids))
+        return LOCA(**settings).fit(Bursts(data, ids=ids, feature_names=feature_names))

@@ -635,8 +635,8 @@ OFF_ANCHORS = _define("OFF_ANCHORS", 0.001, "p-value of anchors below which a ca
 WRONG_PAIR = _define("WRONG_PAIR", 1e-4, "p-value below which a pair of readings is not one anchor")
 # Right pairs in gaps of soft parts, where an encoder is far off, reach 5e-6; the wrong pair that this is for, 2e-20.
 HIDDEN_PAIR = _define("HIDDEN_PAIR", 1e-8, "p-value of a pair that is wrong by displacements, and not by rigid maps")
-# Centimetres for metres are 100, inches for centimetres 2.5.
-OTHER_SIGMA = _define("OTHER_SIGMA", 1.5, "factor between coordinates at anchors that is not one of errors, but of σ")
+# Centimetres for metres are 100, inches for centimetres 2.5; a fit that is bent reaches 1.6.
+OTHER_SIGMA = _define("OTHER_SIGMA", 2.0, "factor between coordinates at anchors that is not one of errors, but of σ")
 OTHER_SIZE = _define("OTHER_SIZE", 5.0, "factor between the spreads of two instruments from which σ is asked about")
 # Different parts of a floor that happen to look alike reach 0.1; the same states are seldom below 0.3.
 SAME_STATES = _define(

@@ -205,3 +205,42 @@ def test_no_answer_has_an_exit_code(folder, tmp_path):
     assert "anchors would tell" in done.stderr
     run("report", out, "-o", tmp_path / "m.html", code=4)
     assert "Read this first" in (tmp_path / "m.html").read_text(encoding="utf-8")
+
+
+def test_readings_may_be_bursts(folder, tmp_path):
+    """Rows of one burst are one anchor, and names that are the same in both tables say which belong together."""
+    states, models = plan(8, 9), (folder / "sheet.safetensors", folder / "gauge.safetensors")
+    order = [3, 1, 2, 0, 7, 6, 5, 4]
+    for name, measure, sensors, rows in (
+        ("sheet", sheet, ["x", "y", "z"], range(8)),
+        ("gauge", gauge, ["left", "right"], order),
+    ):
+        table = [[f"p{i}", *row] for i in rows for row in measured(measure, states[[i]], i)[0].tolist()]
+        write(tmp_path / f"{name}.csv", ["burst_id", *sensors], np.array(table, dtype=object))
+    readings = tmp_path / "sheet.csv", tmp_path / "gauge.csv"
+    done = run("match", *models, "--readings", *readings, "-o", tmp_path / "m.safetensors")
+    assert "paired by their names" in done.stderr and "8 of 8 anchors" in done.stderr
+    done = run(
+        "match", *models, "--readings", readings[0], folder / "gauge.csv", "-o", tmp_path / "n.safetensors", code=3
+    )
+    assert "has 8 bursts and" in done.stderr and "has 20 rows" in done.stderr
+
+
+def test_a_refusal_is_said_once(folder, tmp_path):
+    corners = np.array([[0.1, 0.2], [0.7, 0.2], [0.7, 2.6], [0.1, 2.6]])
+    write(tmp_path / "sheet.csv", ["x", "y", "z"], sheet(corners))
+    write(tmp_path / "gauge.csv", ["left", "right"], gauge(corners[[1, 0, 3, 2]]))
+    models, out = (folder / "sheet.safetensors", folder / "gauge.safetensors"), tmp_path / "m.safetensors"
+    call = ("match", *models, "--readings", tmp_path / "sheet.csv", tmp_path / "gauge.csv", "-o", out)
+    told = " ".join(run(*call, code=4).stderr.split())
+    assert told.count("shapes contradict the anchors") == 1 and ".." not in told and "--choose 0" in told
+    assert "candidate 0" in run(*call, "--choose", 0, code=4).stderr
+
+
+def test_fuse_says_how_many_anchors_are_missing(folder, tmp_path):
+    part = fit(gauge, plan(400, 6)[plan(400, 6)[:, 1] < 1.5][:120], 6)
+    part.save(tmp_path / "part.safetensors")
+    write(tmp_path / "pairs.csv", ["a", "i", "b", "j"], [("sheet", 0, "part", 0), ("sheet", 1, "part", 1)])
+    models = folder / "sheet.safetensors", tmp_path / "part.safetensors"
+    done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", code=4)
+    assert "which makes 3" in " ".join(done.stderr.split())

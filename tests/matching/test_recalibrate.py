@@ -216,3 +216,51 @@ def test_a_module_of_ones_own_cannot_be_moved(a):
         own = LOCA(burst_std=SIGMA, encoder=linear, max_iter=2, random_state=0).fit(bursts(sheet, X[:40]))
     with pytest.raises(MatchError, match="module of your own"):
         moved_model(own, RigidMap(np.eye(2), np.zeros(2)))
+
+
+# -- anchors and sensors --------------------------------------------------------------------------------------------
+
+
+def changed(x):
+    return GAINS * many(x) + OFFSETS
+
+
+def test_anchors_and_sensors_are_combined(seven):
+    """Six anchors alone are two to three times as wrong as sensors alone."""
+    places = np.concatenate([SPREAD, [[1.6, 0.9]]])
+    found = recalibrate(seven, bursts(changed), (many(places), changed(places)))
+    assert found.how == found.match.how == "anchors and sensors" and found.match.used.tolist() == [True] * 6
+    assert rms(found.coordinates(changed(X)) - seven.transform(many(X))) < 0.03
+    assert "6 of 6 anchors" in str(found.match) and "7 of 7" in str(found)
+
+
+def test_what_match_warns_of_is_said(seven):
+    places = np.concatenate([SPREAD, [[1.6, 0.9]]])
+    with pytest.warns(TrustWarning, match=r"rows 0 and 2 \(.*\) contradict the others"):
+        found = recalibrate(seven, bursts(changed), (many(places), changed(places[[2, 1, 0, 3, 4, 5]])))
+    assert "WARNING" in str(found)
+    assert rms(found.coordinates(changed(X)) - seven.transform(many(X))) < 0.03
+
+
+@pytest.fixture(scope="module")
+def oblong():
+    """Seven sensors of a rectangle: shapes do not tell it from its mirror images."""
+    states = np.random.RandomState(8).uniform((0, 0), (2, 3), size=(150, 2))
+    return fit(many, states, 8)
+
+
+def test_sensors_contradict_anchors_that_are_all_wrong(oblong):
+    states = np.random.RandomState(9).uniform((0, 0), (2, 3), size=(150, 2))
+    corners = np.array([[0.2, 0.2], [1.8, 0.2], [1.8, 2.8], [0.2, 2.8]])
+    given = many(corners), changed(corners[[1, 0, 3, 2]])
+    with pytest.raises(MatchError, match=r"anchors contradict the sensors.*explain 7 of 7.*same order"):
+        recalibrate(oblong, bursts(changed, states), given)
+    assert recalibrate(oblong, bursts(changed, states), given, choose=0).how == "anchors"
+    right = recalibrate(oblong, bursts(changed, states), (given[0], changed(corners)))
+    assert rms(right.coordinates(changed(states)) - oblong.transform(many(states))) < 0.05
+
+
+def test_before_and_after_exchanged_are_told(seven):
+    places = np.concatenate([SPREAD, [[1.6, 0.9]]])
+    with pytest.raises(MatchError, match=r"readings of 'old' and 'new' exchanged|first from before the change"):
+        recalibrate(seven, bursts(changed), (changed(places), many(places)))

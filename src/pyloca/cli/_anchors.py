@@ -76,13 +76,38 @@ def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str],
 
 
 def read_readings(paths: tuple[str, str], a: LOCA, b: LOCA) -> tuple[Any, Any]:
-    """Read simultaneous readings of both instruments from two tables, row by row."""
-    from pyloca.cli._data import read_rows_like
+    """Read simultaneous readings of both instruments from two files: rows, or bursts where rows name them.
 
-    first, second = (read_rows_like(model, path, Columns())[0] for model, path in zip((a, b), paths, strict=True))
+    Names that are the same in both files say which belong together, whatever their order.
+    """
+    (first, ids), (second, other) = (_end(model, path) for model, path in zip((a, b), paths, strict=True))
     if len(first) != len(second):
-        raise BurstError(f"{paths[0]} has {len(first)} rows and {paths[1]} has {len(second)}; expected one per anchor.")
+        told = [f"{path} has {len(end)} {_kind(end)}" for path, end in zip(paths, (first, second), strict=True)]
+        raise BurstError(f"{' and '.join(told)}; expected one per anchor.")
+    if ids is not None and other is not None and ids != other and sorted(ids) == sorted(other):
+        places = {label: i for i, label in enumerate(other)}
+        second = second[[places[label] for label in ids]]
+        click.echo(f"{paths[1]} is in another order than {paths[0]}; anchors are paired by their names.", err=True)
     return first, second
+
+
+def _end(model: LOCA, path: str) -> tuple[Any, list[str] | None]:
+    """Read the anchors of one instrument, and what they are called: rows, or bursts if several rows have one name."""
+    from pyloca.cli._data import holds_bursts, read_bursts_like, read_rows_like
+
+    rows: Any = None
+    labels: Any = None
+    if not holds_bursts(path):
+        rows, labels = read_rows_like(model, path, Columns())
+        labels = None if labels is None else [str(label) for label in labels]
+    if rows is not None and (labels is None or len(set(labels)) == len(labels)):
+        return rows, labels
+    bursts = read_bursts_like(model, path, Columns())
+    return bursts, [str(label) for label in bursts.ids.tolist()] if bursts.has_ids else None
+
+
+def _kind(end: Any) -> str:
+    return "rows" if getattr(end, "ndim", 3) == 2 else "bursts"
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

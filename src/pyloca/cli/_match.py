@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fuse", "match", "recalibrate"]
 
-UNNAMED = "X does not have valid feature names"  # columns of readings were found by name before
 FILE = click.Path(dir_okay=False, path_type=Path)
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="Write the result to this .safetensors file.")
@@ -31,7 +30,7 @@ READINGS = click.option(
     nargs=2,
     type=click.Path(),
     metavar="FILE FILE",
-    help="Anchors as simultaneous readings of the first and of the second instrument, row by row.",
+    help="Anchors as simultaneous readings of the first and of the second instrument, row by row or by burst.",
 )
 UNEVENNESS = click.option(
     "--unevenness",
@@ -97,7 +96,6 @@ def match(
         pairs = read_readings(readings, one, other)
     with usage(), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrustWarning)  # the match, which is printed, contains them
-        warnings.filterwarnings("ignore", UNNAMED, UserWarning)
         found = match_models(
             one,
             other,
@@ -196,7 +194,13 @@ def fuse(
 @click.argument("model", type=MODEL)
 @click.argument("data")
 @OUTPUT
-@READINGS
+@click.option(
+    "--readings",
+    nargs=2,
+    type=click.Path(),
+    metavar="BEFORE AFTER",
+    help="Anchors: readings of the same states before the change, and after it, row by row or by burst.",
+)
 @UNEVENNESS
 @CHOOSE
 @click.option(
@@ -241,8 +245,7 @@ def recalibrate(
     old = LOCA.load(model)
     bursts = read_bursts_like(old, data, columns)
     pairs: Any = None if not readings else read_readings(readings, old, old)
-    with usage(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", UNNAMED, UserWarning)
+    with usage():
         found = fit_again(old, bursts, pairs, unevenness=unevenness, choose=choose)
     if hasattr(old, "table_"):
         found.model.table_ = old.table_
@@ -258,10 +261,11 @@ def recalibrate(
             "old_model_kept": found.kept,
             "p_value": found.p_value,
             "standard_error": found.standard_error,
+            "warnings": list(found.match.warnings),
         }
         click.echo(json.dumps(facts, indent=2))
     click.echo(str(found), err=True)
-    if found.model.diagnostics_.warnings:
+    if found.model.diagnostics_.warnings or found.match.warnings:
         click.get_current_context().exit(DISTRUSTED)
 
 

@@ -1,6 +1,7 @@
 """`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
 
 from pyloca.estimator._candidates import MORE, ComponentFits, compare_components, fit_quietly
+from pyloca.estimator._embed import transform_unnamed
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
@@ -27,4 +28,5 @@ __all__ = [
     "refuse_unfit",
     "told_noise",
     "training_embedding",
+    "transform_unnamed",
 ]

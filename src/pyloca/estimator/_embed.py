@@ -18,7 +18,7 @@ from pyloca.estimator._reading import holds_bursts, inner, means_like
 from pyloca.estimator._sound import training_embedding
 from pyloca.networks import apply_rows
 
-__all__ = ["checked_points", "embed", "scaled_points"]
+__all__ = ["checked_points", "embed", "scaled_points", "transform_unnamed"]
 
 Array = NDArray[np.float64]
 
@@ -54,6 +54,29 @@ def embed(model: Any, X: Any, return_trust: bool, *, named: bool = False, first:
         if known is not None:
             trust[part] = model.trust_scale_.trust(inner(model, "decoder"), points, embedded[part], known)
     return (embedded, trust) if return_trust else embedded
+
+
+def transform_unnamed(model: Any, X: Any) -> tuple[Array, Array]:
+    """Compute coordinates and trust as `LOCA.transform` does, without its warning that an array has no feature names.
+
+    Whoever predicts readings of one instrument from those of another has arrays all the time. Data frames are still
+    checked by name.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    X : (n, D) array or data frame, or bursts
+        The columns of an array are those of the fit, in their order.
+
+    Returns
+    -------
+    Z : (n, d) array
+    trust : (n,) array
+    """
+    framed = hasattr(X, "columns") or hasattr(X, "__dataframe__")
+    found: tuple[Array, Array] = model._transform(X, True, named=not framed)
+    return found
 
 
 def scaled_points(model: Any, Y: Any) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyloca._arguments import as_numbers, brief
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, burst_rows, feature_label, training_embedding
+from pyloca.estimator import LOCA, Data, burst_rows, feature_label, training_embedding, transform_unnamed
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
 from pyloca.thresholds import OTHER_UNITS
@@ -66,9 +66,16 @@ class Anchors:
 
     def part(self, which: NDArray[np.bool_]) -> Anchors:
         """Return some of them."""
-        parts = (self.A, self.B, self.weights, self.variance, self.seen)
-        readings = tuple(one[which] for one in self.readings)
-        return Anchors(*(part[which] for part in parts), self.doubts, self.rows[which], readings)
+        return Anchors(
+            self.A[which],
+            self.B[which],
+            self.weights[which],
+            self.variance[which],
+            self.seen[which],
+            self.doubts,
+            self.rows[which],
+            tuple(readings[which] for readings in self.readings),
+        )
 
     def named(self, which: NDArray[np.bool_]) -> str:
         """Say which of them, as the user finds them in a table."""
@@ -134,7 +141,7 @@ def _are_readings(anchors: Any) -> bool:
 def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array]:
     rows = np.asarray(data) if isinstance(data, (list, tuple)) else data
     try:
-        coordinates = model.transform(rows)
+        coordinates = transform_unnamed(model, rows)[0]
     except ValueError as error:
         raise type(error)(f"anchors of instrument {name!r}: {error}") from error
     variance = np.full(len(coordinates), reading_variance(model))

@@ -130,10 +130,10 @@ def _other_sigma(anchors: Anchors, expected: Array, settings: Settings) -> tuple
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=True, seed=settings.seed
     )
-    factor, right = found.rigid.scale, found.right
-    rest = float(np.square(anchors.B - found.rigid.apply(anchors.A))[right].mean())
-    if max(factor, 1 / factor) < OTHER_SIGMA or rest > UNRELATED_PAIRS * float(anchors.B[right].var(axis=0).mean()):
-        return ()
+    factor = found.rigid.scale
+    explained = CONTRADICTED * max(factor, 1.0) ** 2 * float(expected.mean())
+    if max(factor, 1 / factor) < OTHER_SIGMA or found.variance > explained:
+        return ()  # a fit that is bent asks for a factor as well
     large, small = settings.names[::-1] if factor > 1 else settings.names
     return (
         f"the coordinates of {large!r} are {max(factor, 1 / factor):.3g} times as large as those of {small!r} where "

@@ -36,14 +36,11 @@ class Contradiction:
 
     Attributes
     ----------
-    other : Registered
-        The map that the shapes alone ask for.
     explained : bool
         Whether a mistake in the tables would make the anchors agree with it.
     words : str
     """
 
-    other: Registered
     explained: bool
     words: str
 
@@ -76,11 +73,11 @@ def contradiction(
         without = _agreed(A, B, float(expected.mean()), shape)
         if without and shape.distance(without, other.rigid) < NEARER * apart:
             told += f". With {mistake}, they fit that one: look at the tables"
-            return Contradiction(other, explained=True, words=told)
+            return Contradiction(explained=True, words=told)
     # Different parts of the same form are rarer than this, and many anchors are seldom all wrong.
     if n <= d + 2 and _worse(shape.refined(rigid), other, shape):
         told += ". Have the instruments seen different parts of the same form? If not, check each pair of anchors"
-        return Contradiction(other, explained=False, words=told)
+        return Contradiction(explained=False, words=told)
     return None
 
 

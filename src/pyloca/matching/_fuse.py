@@ -16,7 +16,7 @@ from pyloca._arguments import check_count
 from pyloca._html import dots_svg, html_card, text_card
 from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
-from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.estimator import LOCA, Data, training_embedding, transform_unnamed
 from pyloca.matching._anchors import Pairs, read_anchors
 from pyloca.matching._elastic import some_places
 from pyloca.matching._file import Modules, read_bundle, read_fusion, write_bundle
@@ -122,7 +122,7 @@ class Fusion:
             If there is no such instrument.
         """
         i = self._index(instrument)
-        Z, trust = self.models[instrument].transform(Y, return_trust=True)
+        Z, trust = transform_unnamed(self.models[instrument], Y)
         there = self.joint.common(Z, i)
         return (there, trust) if return_trust else there
 

@@ -14,7 +14,7 @@ from pyloca._arguments import is_integer
 from pyloca._html import dots_svg, html_card, text_card
 from pyloca._sealed import describing
 from pyloca.errors import MatchError
-from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.estimator import LOCA, Data, training_embedding, transform_unnamed
 from pyloca.matching._elastic import some_places
 from pyloca.matching._file import Modules, read_bundle, read_match, read_rigid, write_bundle
 from pyloca.matching._joint import Joint
@@ -162,8 +162,10 @@ class Match:
         """
         a, b = self.names
         hint = ""
-        if len(self.candidates) > 1 and (self.ambiguous or self.how == "anchors"):
+        if self.ambiguous:
             hint = " Or look at candidates and take one with choose(i) (--choose I in the shell)."
+        elif self.how == "anchors":
+            hint = " If the anchors are right all the same, take their map with choose(0) (--choose 0 in the shell)."
         return f"{a!r} and {b!r} are not matched: {self.reason()}{hint}"
 
     def reason(self) -> str:
@@ -175,14 +177,14 @@ class Match:
         """
         told = " ".join(map(sentence, self.warnings))
         n, d, best = len(self.possible), self.a.n_components_, self.candidates[0]
+        if self.how == "anchors":
+            return told
         if n > 1:
             many = "infinitely many ways, as for a disc" if self.continuous else f"{n} ways"
             return (
                 f"they fit together in {many}, which {self.how} cannot tell apart. {d + 1} anchors that are not on one "
                 f"line or plane would decide. {told}".strip()
             )
-        if self.how == "anchors":
-            return told
         missing = d + 1 - int(self.used.sum())
         more = "anchors would tell" if self.how == "shape" else f"{missing} more would tell, which makes {d + 1}"
         if missing <= 0:  # on one line, which `warnings` say
@@ -240,7 +242,7 @@ class Match:
             If the evidence allows no map, or several.
         """
         self._answered()
-        return self.b.decode(self.joint.own(self.joint.common(self.a.transform(Y), 0), 1))
+        return self.b.decode(self.joint.own(self.joint.common(transform_unnamed(self.a, Y)[0], 0), 1))
 
     def b_to_a(self, Y: Data) -> Array:
         """Predict readings of `a` from readings of `b`.
@@ -290,7 +292,7 @@ class Match:
             If the evidence allows no map, or several, and readings are of the second instrument.
         """
         side = self._side(instrument)
-        Z, trust = (self.a, self.b)[side].transform(Y, return_trust=True)
+        Z, trust = transform_unnamed((self.a, self.b)[side], Y)
         if side == 1:
             self._answered()
             Z = self.joint.own(self.joint.common(Z, 1), 0)
@@ -330,7 +332,7 @@ class Match:
         a, b = self.names
         facts = [("instruments", f"{a!r} (D = {self.a.n_features_in_}) and {b!r} (D = {self.b.n_features_in_})")]
         used, n = int(self.used.sum()), len(self.used)
-        kind = "bursts as anchors" if self.how.endswith("sensors") else "anchors"
+        kind = "anchors" if self.how.startswith("anchors") else "bursts as anchors"
         facts.append(("evidence", self.how + (f" ({used} of {n} {kind})" if n else "")))
         if self.chosen is None:
             facts.append(("NO ANSWER", self.refusal()))

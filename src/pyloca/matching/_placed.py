@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from pyloca.estimator import training_embedding
 from pyloca.matching._anchors import Anchors
 from pyloca.matching._elastic import PLACES, spread_out
+from pyloca.matching._joint import Edge, refine
 from pyloca.matching._matched import Match
 from pyloca.matching._precision import look
-from pyloca.matching._rigid import freedom, inverse
-from pyloca.matching._sensors import Sensors, read_sensors
-from pyloca.matching._solution import Settings
-from pyloca.matching._solve import solve
+from pyloca.matching._rigid import freedom, inverse, procrustes
+from pyloca.matching._sensors import WAVES, Sensors, read_sensors
+from pyloca.matching._solution import PRIOR_DEGREES, unrefined
 from pyloca.matching._support import Support
+from pyloca.thresholds import CONTRADICTED
 
 __all__ = ["laid_onto", "sensors_of"]
 
@@ -43,29 +44,40 @@ def sensors_of(found: Match, means: Array) -> Sensors:
     return read_sensors(old, means[rows] * scale, new[rows], rows, back, variances, error)
 
 
-def laid_onto(found: Match, sensors: Sensors, settings: Settings) -> tuple[Match, Sensors]:
-    """Fit map and displacements to the places that sensors tell; where there is a doubt, the match stays as it is.
+def laid_onto(found: Match, sensors: Sensors, anchors: Anchors | None) -> tuple[Match, Sensors]:
+    """Fit map and displacements to the places that sensors tell, and to anchors; where there is a doubt, stay.
 
-    Two fits have long waves of their own, which no rigid map undoes.
+    Two fits have long waves of their own, which no rigid map undoes. Bursts share the errors of their places, so that
+    all of them together count as `WAVES` observations of these.
     """
     if sensors.doubt:
         return found, sensors
+    old, new, d = look(found.a), look(found.b), found.a.n_components_
     some = np.array(spread_out(sensors.places, sensors.places.mean(axis=0), PLACED))
     A, B, n = sensors.places[some], found.b.embedding_[sensors.rows[some]], len(some)
-    anchors = Anchors(A, B, np.ones(n), np.zeros(n), np.ones(n, dtype=bool))
-    placed = solve(look(found.a), look(found.b), anchors, settings)
-    if placed.how != "anchors" or not placed.candidates[0].possible:
+    size = found.rigid.scale**2
+    shared = size * np.square(sensors.errors[some]) * n / WAVES
+    edges = [Edge(0, 1, A, B, size * old.rough_at(A) + new.rough_at(B) + shared)]
+    if anchors is not None:
+        right = anchors.part(found.used)
+        variance = right.variance + size * old.rough_at(right.A) + new.rough_at(right.B)
+        edges.append(Edge(0, 1, right.A, right.B, variance / (right.weights / right.weights.mean())))
+    free = np.ones((2, freedom(d, scale=True)), dtype=bool)
+    free[0, -1], free[1] = found.scaled, False
+    start = unrefined(old, new, procrustes(A, B, scale=found.scaled), B.mean(axis=0))
+    joint, cost = refine(start, (old.seen, new.seen), edges, free, PRIOR_DEGREES)
+    if cost > CONTRADICTED * d * sum(len(edge.A) for edge in edges):
         return found, replace(sensors, doubt="no smooth displacement of the new fit agrees with them")
-    # Bursts share the errors of their places, which therefore do not look like errors of anchors: they come on top.
-    shared = np.array([np.square(sensors.errors).mean(), 0.0])
+    chosen = replace(found.candidates[found.chosen or 0], rigid=joint.maps[0])
+    ends = (A, B, np.ones(n, dtype=bool)) if anchors is None else (anchors.A, anchors.B, found.used)
     laid = replace(
         found,
-        candidates=placed.candidates,
+        candidates=(chosen,),
         chosen=0,
         how=f"{found.how} and sensors",
-        residuals=placed.residuals,
-        used=placed.used,
-        joint=replace(placed.joint, rough=placed.joint.rough + shared),
+        residuals=np.linalg.norm(ends[1] - joint.maps[0].apply(ends[0]), axis=1),
+        used=ends[2],
+        joint=joint,
         continuous=False,
     )
     return laid, sensors

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import t as student
 
-from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.estimator import LOCA, Data, training_embedding, transform_unnamed
 from pyloca.matching._joint import Joint
 from pyloca.matching._precision import decoder_slopes, decoder_variance
 
@@ -68,7 +68,7 @@ class Prediction:
 
 def predict(source: LOCA, target: LOCA, joint: Joint, data: Data, i: int, j: int) -> Prediction:
     """Encode by instrument i, carry over to instrument j, decode."""
-    Z, trust = source.transform(data, return_trust=True)
+    Z, trust = transform_unnamed(source, data)
     W, errors = joint.carried(Z, i, j)
     spread = decoder_variance(target) + _pushed_variance(target, W, errors)
     per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])

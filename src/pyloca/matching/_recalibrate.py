@@ -20,16 +20,15 @@ from pyloca._html import html_card, text_card
 from pyloca._threads import one_thread
 from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
-from pyloca.estimator import LOCA, Data, read_like, training_embedding
+from pyloca.estimator import LOCA, Data, read_like, training_embedding, transform_unnamed
 from pyloca.findings import data_size, round_trip_errors
-from pyloca.matching._anchors import Pairs, check_fitted
+from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
 from pyloca.matching._placed import laid_onto, sensors_of
 from pyloca.matching._rigid import inverse
-from pyloca.matching._sensors import WAVES, Sensors
-from pyloca.matching._solution import Settings
+from pyloca.matching._sensors import FAR, WAVES, Sensors
 from pyloca.matching._support import Support
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.thresholds import DRIFTED, NEW_PLACES, STILL_PLACED
@@ -62,7 +61,7 @@ class Recalibration:
         Of the old model and the new one before it was moved: the evidence, and its errors.
     how : str
         What put the new model into the old coordinates: "anchors", "shape", "anchors and shape", or "shape and old
-        encoder" where shapes alone were ambiguous. "shape and sensors", where gains and offsets of the sensors told it.
+        encoder" where shapes alone were ambiguous; "… and sensors", where gains and offsets of the sensors tell it too.
     drifted : bool
         Whether new bursts disagree with the old model by more than noise.
     p_value : float
@@ -80,7 +79,7 @@ class Recalibration:
         What the new encoder was trained from: "old weights", or "random weights" where those are of no use.
     sensors : Sensors or None
         `gains` and `offsets` of the sensors since the old fit, which of them these `explained`, and a `doubt` where
-        they do not put the new model into the old coordinates; None with anchors.
+        they do not put the new model into the old coordinates.
 
     Examples
     --------
@@ -100,7 +99,7 @@ class Recalibration:
     displacement: Array
     standard_error: float
     start: str
-    sensors: Sensors | None = None
+    sensors: Sensors
 
     def coordinates(self, Y: Data) -> Array:
         """Compute old coordinates of new readings.
@@ -117,7 +116,7 @@ class Recalibration:
         -------
         (n, d) array
         """
-        return self.model.transform(Y) if self.kept else self.match.coordinates(Y, "new")
+        return transform_unnamed(self.model, Y)[0] if self.kept else self.match.coordinates(Y, "new")
 
     def _facts(self) -> list[tuple[str, str]]:
         moved = self.displacement[np.isfinite(self.displacement)]
@@ -128,9 +127,8 @@ class Recalibration:
             ("standard error", f"{self.standard_error:.3g} per coordinate, of the new fit"),
             ("drift", f"{drift} (p = {self.p_value:.2g})"),
         ]
-        if self.sensors:
-            doubt = self.sensors.doubt
-            facts.insert(1, ("sensors", f"not used: {doubt}" if doubt else self.sensors.told))
+        doubt = self.sensors.doubt
+        facts.insert(1, ("sensors", f"not used: {doubt}" if doubt else self.sensors.told))
         if self.kept:
             facts.append(("model", "the old one is kept: a new fit would only add its own errors"))
         if len(moved):
@@ -140,6 +138,7 @@ class Recalibration:
         if len(moved) < len(self.displacement):
             unseen = len(self.displacement) - len(moved)
             facts.append(("new places", f"{unseen} of {len(self.displacement)} bursts the old model cannot place"))
+        facts += [("WARNING", word) for word in self.match.warnings]
         return facts
 
     def __str__(self) -> str:
@@ -178,8 +177,8 @@ def recalibrate(
     A model with the settings of the old one is fitted to the new bursts. Its encoder starts from the old weights, and
     an alignment of the new bursts guards it against their mistakes; where the solver reduces many measurements to a few
     directions first, which are others for other bursts, weights are random. It is put into the old coordinates by
-    `match`, with anchors or by shape. Without anchors, sensors are asked as well: where a new gain and a new offset of
-    each explain the new readings by the old decoder, they tell far better than shapes where the new bursts are. Where
+    `match`, with anchors or by shape. Sensors are asked as well: where a new gain and a new offset of each explain the
+    new readings by the old decoder, they tell far better than shapes, or a few anchors, where the new bursts are. Where
     shapes are ambiguous, as for a square, they decide; or the old encoder does, if it still places the new bursts
     roughly: the candidate nearest to its coordinates is taken. If the new bursts disagree with the old model by no more
     than noise, and lie where it was fitted, the old model is kept.
@@ -191,7 +190,8 @@ def recalibrate(
     new_bursts : (N, M, D) array, list of (M_i, D) arrays, Bursts, BurstStatistics or path
         From the instrument as it is now. Without anchors, of the same set of states as the old ones.
     anchors : pair of arrays, or sequence of pairs of ids; optional
-        States that were measured before and after: old and new readings, or pairs of old and new burst ids.
+        States that were measured before and after: old readings first, then new ones, or pairs of old and new burst
+        ids.
     weights : (n,) array, optional
         How sure each anchor is.
     unevenness : float, default=3
@@ -209,14 +209,15 @@ def recalibrate(
     Raises
     ------
     MatchError
-        If the new model cannot be put into the old coordinates, or not in one way.
+        If the new model cannot be put into the old coordinates, or not in one way; or if anchors contradict the shape
+        or the sensors.
     BurstError
         If the bursts cannot be used, or have other features than the fit.
 
     Warns
     -----
     TrustWarning
-        If a check says that the new fit should not be believed.
+        If a check says that the new fit should not be believed, or some anchors were not used.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def recalibrate(
     inside = Support(training_embedding(model)).inside(old) > 0
     whitening_p, round_trip_p = _drift(model, new_bursts, inside)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # what it would warn of is raised below
+        warnings.simplefilter("ignore", TrustWarning)  # of what it warns is said below
         found = match(
             model,
             fresh,
@@ -252,18 +253,22 @@ def recalibrate(
             unevenness=unevenness,
             random_state=random_state,
         )
-    how, sensors = found.how, None
-    means = read_like(model, new_bursts).statistics.means if anchors is None else None
+    means = read_like(model, new_bursts).statistics.means
+    how, decided = found.how, choose is not None
     if choose is not None:
         found, how = found.choose(choose), how if found.chosen == choose else f"{how} and choice"
     elif found.chosen is None and found.ambiguous:
-        found, how = _decided(found, means, old, inside)
-    back = inverse(found.rigid)  # raises where there is no answer
-    if means is not None:
-        settings = Settings(found.scaled, False, unevenness, random_state)
-        found, sensors = laid_onto(found, sensors_of(found, means), settings)
-        how = how if sensors.doubt else f"{how} and sensors"
-        back = inverse(found.rigid)
+        found, how = _decided(found, means if anchors is None else None, old, inside)
+    inverse(found.rigid)  # raises where there is no answer
+    read = None if anchors is None else read_anchors(model, fresh, anchors, weights, found.names)
+    sensors = sensors_of(found, means)
+    if read is not None and sensors.doubt and not decided:
+        _refuse_what_sensors_contradict(found, means, unevenness, random_state)
+    found, sensors = laid_onto(found, sensors, read)
+    how = how if sensors.doubt else f"{how} and sensors"
+    for message in found.warnings:
+        warnings.warn(message, TrustWarning, stacklevel=2)
+    back = inverse(found.rigid)
     moved = moved_model(fresh, back)
     error = found.rigid_error * back.scale
     displacement = np.where(inside, np.linalg.norm(moved.embedding_ - old, axis=1), np.nan)
@@ -285,6 +290,29 @@ def _decided(found: Match, means: Array | None, old: Array, inside: NDArray[np.b
         if len(agree) == 1:
             return agree[0], found.how
     return _nearest(found, old, found.b.embedding_, inside), f"{found.how} and old encoder"
+
+
+def _refuse_what_sensors_contradict(found: Match, means: Array, unevenness: float, random_state: int) -> None:
+    """Refuse anchors where the shape has a map with which sensors agree, far from that of the anchors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        shape = match(found.a, found.b, names=found.names, unevenness=unevenness, random_state=random_state)
+    if shape.continuous:
+        return
+    new = training_embedding(found.b)
+    there = inverse(found.rigid)
+    for i, one in enumerate(shape.candidates):
+        other = shape.choose(i)
+        told = sensors_of(other, means) if one.possible else None
+        if told is None or told.doubt:
+            continue
+        apart = float(np.sqrt(np.square(there.apply(new) - inverse(other.rigid).apply(new)).sum(axis=1).mean()))
+        if apart > FAR * found.rigid_error * there.scale:
+            raise MatchError(
+                f"the anchors contradict the sensors. Under a map of the shape, {apart:.3g} away from that of the "
+                f"anchors, {told.told}. Are both tables of anchors in the same order, and is the first from before the "
+                "change? If the anchors are right, take their map by choose=0 (--choose 0)."
+            )
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyloca._arguments import check_count
 from pyloca._html import html_card, text_card
 from pyloca.errors import MatchError
-from pyloca.estimator import LOCA, Data
+from pyloca.estimator import LOCA, Data, transform_unnamed
 from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
 from pyloca.thresholds import NOT_SHARED
 
@@ -91,7 +91,7 @@ class Shared:
         first = instrument == self.names[0]
         model, centre = (self.a, self.centre_a) if first else (self.b, self.centre_b)
         directions = self.directions_a if first else self.directions_b
-        return np.asarray((model.transform(Y) - centre) @ directions[: self.n_shared].T)
+        return np.asarray((transform_unnamed(model, Y)[0] - centre) @ directions[: self.n_shared].T)
 
     def _facts(self) -> list[tuple[str, str]]:
         lines = [

@@ -15,12 +15,12 @@ from pyloca.matching._contradicted import contradiction
 from pyloca.matching._mistakes import of_columns
 from pyloca.matching._precision import Instrument
 from pyloca.matching._register import Registration
-from pyloca.matching._solution import Candidate, Settings, Solution, expected_variance, relative_size
+from pyloca.matching._solution import Settings, Solution, expected_variance, relative_size
 from pyloca.matching._support import Support
 
 __all__ = ["solve"]
 
-HALF = 0.5  # of the anchors: if fewer lie where both were fitted, a mistake in the tables is looked for
+HALF = 0.5  # of the anchors: if no more lie where both were fitted, a mistake in the tables is looked for
 
 
 def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Settings) -> Solution:
@@ -44,7 +44,7 @@ def _seen(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) ->
     if seen.all():
         return anchors, ()
     mistake = ""
-    if seen.mean() < HALF:
+    if seen.mean() <= HALF:
         supports = [Support(training_embedding(one.model)) for one in (a, b)]
         for told, A, B in of_columns((a.model, b.model), settings.names, anchors):
             if all((support.inside(Z) > 0).all() for support, Z in zip(supports, (A, B), strict=True)):
@@ -82,8 +82,5 @@ def _against_shape(a: Instrument, b: Instrument, anchors: Anchors, found: Soluti
     told = contradiction((a.model, b.model), settings.names, used, expected, own.rigid, shape)
     if told is None:
         return found
-    candidates: tuple[Candidate, ...] = (own,)
-    if told.explained:
-        other = Candidate(told.other.rigid, told.other.overlap, told.other.p_value, possible=False)
-        candidates = (replace(own, possible=False), other)
-    return replace(found, candidates=candidates, words=(*found.words, told.words))
+    own = replace(own, possible=not told.explained)
+    return replace(found, candidates=(own,), words=(*found.words, told.words))

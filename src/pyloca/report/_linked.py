@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -86,10 +85,7 @@ def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:
         return None
     source, target = match.names[side], match.names[1 - side]
     model, other = match.models[source], match.models[target]
-    with warnings.catch_warnings():
-        # they are the model's own
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        found = match.predict(model.decode(places), source, target)
+    found = match.predict(model.decode(places), source, target)
     listed = slice(0, MOST_SENSORS)
     return {
         "coordinates": rounded(found.coordinates),
