@@ -427,12 +427,13 @@ def test_a_soft_part_may_swing_and_a_stiff_one_may_not(a):
 
 def test_one_anchor_and_the_shape_are_weighed(a, b):
     """The map need not pass through the anchor, and its errors there are not forgotten."""
-    X = plan(1, 5)
-    found = match(a, b, (sheet(X), gauge(X)))
+    several = [match(a, b, (sheet(X), gauge(X))) for X in (plan(1, seed) for seed in range(5, 10))]
+    found = several[0]
     assert found.how == "anchors and shape" and found.chosen == 0
     np.testing.assert_array_equal(found.rigid.shift, found.joint.maps[0].shift)
     assert found.joint.degrees == 10
-    assert rms(found.a_to_b(sheet(NEW)) - gauge(NEW)) < 2000 * ERROR
+    without = rms(match(a, b).a_to_b(sheet(NEW)) - gauge(NEW))
+    assert np.median([rms(one.a_to_b(sheet(NEW)) - gauge(NEW)) for one in several]) < min(without, 2000 * ERROR)
     assert found.choose(0) is found
 
 
