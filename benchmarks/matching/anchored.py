@@ -92,6 +92,27 @@ def count(seed: int, *, n: int, wrong: int = 0) -> dict[str, Any]:
     return {"value": error, "held": held, "stated": stated, "used": int(found.used.sum()), "p": found.p_value}
 
 
+# -- anchors that are all wrong in the same way ------------------------------------------------------------------
+
+CORNERS = {"L": (0.3, 0.3, 2.2, 5.0), "T": (2.2, 1.0, 3.8, 5.5)}  # of a rectangle in the plan, in metres
+ORDERS = {"mirrored": [1, 0, 3, 2], "upside down": [3, 2, 1, 0], "turned": [2, 3, 0, 1]}
+
+
+@cache
+def _reordered(seed: int, *, wrong: bool) -> dict[str, Any]:
+    """Part of matches by the corners of a rectangle that say what is not so: rows in another order, or the same."""
+    told, errors = [], []
+    for plan, (left, bottom, right, top) in CORNERS.items():
+        places = np.array([(left, bottom), (right, bottom), (right, top), (left, top)])
+        models = [fitted(name, plan, seed)[1] for name in PAIR]
+        Y, other = (INSTRUMENTS[name](seed).measure(places) for name in PAIR)
+        for order in ORDERS.values() if wrong else ([0, 1, 2, 3],):
+            found = quietly(*models, (Y, other[order]), names=PAIR)
+            told.append(any("shapes contradict" in word for word in found.warnings))
+            errors.append(_error(found.choose(0), plan, seed)[0])
+    return {"value": float(np.mean([one != wrong for one in told])), "error": max(errors)}
+
+
 # -- overlaps ---------------------------------------------------------------------------------------------------
 
 
@@ -134,7 +155,8 @@ def _overlap(seed: int, *, overlap: float) -> dict[str, Any]:
     bounds = told.interval(0.95)
     held = float(((bounds[0] <= truth) & (truth <= bounds[1])).mean())
     error = rms(told.coordinates - models[1].encode(truth))
-    return {"value": error, "held": held, "outside flagged": strange}
+    alarm = any("shapes contradict" in word for word in found.warnings)
+    return {"value": error, "held": held, "outside flagged": strange, "false alarm": alarm}
 
 
 def _held(seed: int) -> dict[str, Any]:
@@ -161,6 +183,8 @@ ROWS: tuple[Row, ...] = (
         )
         for n, wrong in COUNTS
     ),
+    Row("4 anchors, right", 0.0, "part that is called wrong", partial(_reordered, wrong=False)),
+    Row("4 anchors, all wrong in the same way", 0.0, "part that is not told", partial(_reordered, wrong=True)),
     *(
         Row(f"overlap {overlap:.0%}, 5 anchors", 0.25, METRES, partial(_overlap, overlap=overlap), worst=2.0)
         for overlap in OVERLAPS

@@ -506,3 +506,17 @@ def test_arrays_for_models_with_names_need_no_names(a):
         np.testing.assert_array_equal(found.coordinates(pd.DataFrame(gauge(NEW), columns=["u", "v"]), "a"), expected)
     with pytest.raises(ValueError, match="same order"):
         found.coordinates(pd.DataFrame(gauge(NEW), columns=["v", "u"]), "a")
+
+
+def test_errors_grow_where_a_reading_is_not_to_be_trusted(five):
+    """One of three sensors is off: trust falls, and stated errors are no longer far too small."""
+    clean = five.predict(sheet(NEW), "a", "b")
+    wrong, stated = [], []
+    for sensor in np.eye(3):
+        strange = five.predict(sheet(NEW) + 0.2 * sensor, "a", "b")
+        assert np.median(strange.trust) < 0.05
+        wrong.append(np.square(strange.coordinates - five.b.transform(gauge(NEW))).mean())
+        stated.append(np.square(strange.coordinate_errors).mean())
+    assert (
+        0.3 < np.mean(wrong) / np.mean(stated) < 2 and np.mean(wrong) > 10 * np.square(clean.coordinate_errors).mean()
+    )

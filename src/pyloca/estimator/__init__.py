@@ -1,7 +1,7 @@
 """`LOCA`, the scikit-learn estimator: bursts in, standardized coordinates out."""
 
 from pyloca.estimator._candidates import MORE, ComponentFits, compare_components, fit_quietly
-from pyloca.estimator._embed import transform_unnamed
+from pyloca.estimator._embed import rows_as_fitted, transform_unnamed
 from pyloca.estimator._loca import LOCA
 from pyloca.estimator._looks import feature_label
 from pyloca.estimator._parameters import check_parameters
@@ -26,6 +26,7 @@ __all__ = [
     "prepare",
     "read_like",
     "refuse_unfit",
+    "rows_as_fitted",
     "told_noise",
     "training_embedding",
     "transform_unnamed",

@@ -18,7 +18,7 @@ from pyloca.estimator._reading import holds_bursts, inner, means_like
 from pyloca.estimator._sound import training_embedding
 from pyloca.networks import apply_rows
 
-__all__ = ["checked_points", "embed", "scaled_points", "transform_unnamed"]
+__all__ = ["checked_points", "embed", "rows_as_fitted", "scaled_points", "transform_unnamed"]
 
 Array = NDArray[np.float64]
 
@@ -77,6 +77,24 @@ def transform_unnamed(model: Any, X: Any) -> tuple[Array, Array]:
     framed = hasattr(X, "columns") or hasattr(X, "__dataframe__")
     found: tuple[Array, Array] = model._transform(X, True, named=not framed)
     return found
+
+
+def rows_as_fitted(model: Any, X: Any) -> Array:
+    """Return points, or the means of bursts, as the networks of a model see them.
+
+    Parameters
+    ----------
+    model : LOCA
+        Fitted.
+    X : (n, D) array or data frame, or bursts
+
+    Returns
+    -------
+    (n, D) array
+        Divided by the scale of each feature.
+    """
+    framed = hasattr(X, "columns") or hasattr(X, "__dataframe__")
+    return means_like(model, X) if holds_bursts(X) else _scaled(model, _checked_rows(model, X, not framed, 0))
 
 
 def scaled_points(model: Any, Y: Any) -> Array:

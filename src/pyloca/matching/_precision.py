@@ -17,7 +17,15 @@ from pyloca.matching._smooth import smooth
 from pyloca.matching._support import Support
 from pyloca.thresholds import STRANGE_BURSTS
 
-__all__ = ["Instrument", "decoder_slopes", "decoder_variance", "look", "mean_variance", "reading_variance"]
+__all__ = [
+    "Instrument",
+    "decoder_slopes",
+    "decoder_variance",
+    "look",
+    "mean_variance",
+    "off_manifold",
+    "reading_variance",
+]
 
 Array = NDArray[np.float64]
 
@@ -116,6 +124,23 @@ def reading_variance(model: LOCA) -> float:
     sample = model.decode(places[:: max(1, len(places) // 100)])
     slopes = model.encode_with_jacobian(sample)[1] * model.noise_.deviations  # (n, d, D)
     return float(np.square(slopes).sum(axis=2).mean())
+
+
+def off_manifold(model: LOCA, rows: Array, Z: Array) -> Array:
+    """Covariances (n, d, d) of coordinates Z (n, d) of readings that lie off the manifold.
+
+    `rows` (n, D) are the readings as the networks see them. What is off in D − d directions is taken to be off as much
+    in each of the d others, where it cannot be seen.
+    """
+    live = np.isfinite(model.feature_scale_)
+    scale = np.where(live, model.feature_scale_, 0.0)
+    dim, d = int(live.sum()), Z.shape[1]
+    if dim <= d:
+        return np.zeros((len(Z), d, d))
+    off = rows[:, live] - model.decode(Z)[:, live] / model.feature_scale_[live]
+    excess = np.maximum(np.square(off).sum(axis=1) - model.trust_scale_.round_trip**2, 0.0) / (dim - d)
+    slopes = model.encode_with_jacobian(rows * scale)[1] * scale  # (n, d, D)
+    return np.asarray(excess[:, None, None] * slopes @ slopes.transpose(0, 2, 1))
 
 
 def decoder_variance(model: LOCA) -> Array:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import t as student
 
-from pyloca.estimator import LOCA, Data, training_embedding, transform_unnamed
+from pyloca.estimator import LOCA, Data, rows_as_fitted, training_embedding, transform_unnamed
 from pyloca.matching._joint import Joint
-from pyloca.matching._precision import decoder_slopes, decoder_variance
+from pyloca.matching._precision import decoder_slopes, decoder_variance, off_manifold
 
 __all__ = ["Prediction", "predict"]
 
@@ -27,7 +27,8 @@ class Prediction:
     values : (n, D) array
         Readings of the target instrument.
     standard_errors : (n, D) array
-        Of the values: errors of both encoders, of the map, of the anchors behind it and of the decoder.
+        Of the values: errors of both encoders, of the map, of the anchors behind it and of the decoder; and of a
+        reading that lies off the manifold, where the source has more sensors than coordinates to see that.
     trust : (n,) array
         The smaller of two: the source instrument's trust in the reading, and the part of the target's held-out points
         that lie at least as far from its training bursts. Near 0 outside the overlap.
@@ -70,6 +71,11 @@ def predict(source: LOCA, target: LOCA, joint: Joint, data: Data, i: int, j: int
     """Encode by instrument i, carry over to instrument j, decode."""
     Z, trust = transform_unnamed(source, data)
     W, errors = joint.carried(Z, i, j)
+    if i != j:
+        first, last = joint.maps[i], joint.maps[j]
+        turn = first.rotation @ last.rotation.T
+        strange = off_manifold(source, rows_as_fitted(source, data), Z)
+        errors = errors + (first.scale / last.scale) ** 2 * turn.T @ strange @ turn
     spread = decoder_variance(target) + _pushed_variance(target, W, errors)
     per_coordinate = np.sqrt(np.trace(errors, axis1=1, axis2=2) / W.shape[1])
     inside = _support_trust(target, W)
