@@ -36,11 +36,11 @@ def match(
     Coordinates of both are isometric to the same states, so they differ by a rotation or reflection, a shift, and a
     scale where a σ is not known. d + 1 anchors or more fix the map by orthogonal Procrustes, whatever else each
     instrument has seen; wrong ones among them are found and left out. Where all are wrong in the same way, as with the
-    rows of one table in another order, the shapes may tell; then nothing is chosen. What is left between anchors after the map is the
-    error of both encoders, a smooth field: it is interpolated (kriging) and subtracted. Fewer are completed by the
-    shape of what both have seen, and without any the shapes alone are laid onto each other, which needs that both have
-    seen the same set of states. Where that leaves several answers, all are listed in `candidates`, and predictions are
-    refused until one is chosen.
+    rows of one table in another order, the shapes may tell; then nothing is chosen. What is left between anchors after
+    the map is the error of both encoders, a smooth field: it is interpolated (kriging) and subtracted. Fewer are
+    completed by the shape of what both have seen, and without any the shapes alone are laid onto each other, which
+    needs that both have seen the same set of states. Where that leaves several answers, all are listed in `candidates`,
+    and predictions are refused until one is chosen.
 
     Parameters
     ----------
