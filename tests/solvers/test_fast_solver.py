@@ -217,6 +217,15 @@ def test_all_bursts_are_trained_on_when_none_are_held_out():
     assert stress(X, model.embedding_) < 5e-3
 
 
+def test_without_held_out_bursts_the_sampling_noise_of_the_training_bursts_is_not_followed():
+    data = datasets.mushroom(100, 20, random_state=0)
+    held, all_trained = (
+        LOCA(burst_std=data.burst_std, validation_fraction=fraction, random_state=0).fit(data.bursts)
+        for fraction in (0.1, 0)
+    )
+    assert stress(data.X, all_trained.embedding_) < 3 * stress(data.X, held.embedding_)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["sigmoid", "softplus", "elu", "leaky_relu"])
 def test_every_activation_trains(activation):

@@ -91,7 +91,8 @@ class LOCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         `strays_`, have coordinates, and a trust of 0. More of them are refused, and 0 refuses all; more that are only
         clipped are used, and named in ``diagnostics_.clipped``.
     validation_fraction : float, default=0.1
-        Fraction of the bursts held out to choose how smooth the encoder is and when to stop.
+        Fraction of the bursts held out to choose how smooth the encoder is and when to stop. With 0, all are trained
+        on, and the encoder is as smooth as is safe for most maps: too smooth for fine ones.
     tol : float, optional
         Training stops when the relative improvement of the held-out loss falls below this. None: 0.01 (fast), 0
         (paper).

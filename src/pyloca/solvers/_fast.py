@@ -460,7 +460,10 @@ class _FastSolver:
     def _decays(self) -> tuple[float, ...]:
         n, rigid = len(self.trained), self.problem.n_components == self.trained.intrinsic_dim
         wide = self.trained.n_used >= MANY_DIRECTIONS and n >= ENOUGH_BURSTS
-        return (STRONGEST, *DECAYS) if rigid and (is_staged(n) or wide) else DECAYS
+        # Training bursts would have the decay lowered to the end: where they have sampling noise, that is followed.
+        blind = not len(self.problem.validation) and bool(np.isfinite(self.trained.counts).any())
+        decays = DECAYS[:1] if blind else DECAYS
+        return (STRONGEST, *decays) if rigid and (is_staged(n) or wide) else decays
 
     # -- decode -------------------------------------------------------------------------------------------------
 
