@@ -41,9 +41,9 @@ MAX_RATIO = 3e-2  # of the decay to the held-out score: a few exact bursts would
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
-# A lower decay must be better by the standard error, with many held-out bursts by this part of it: one that is too low
-# costs little there, one that is too high several times the stress (`python -m benchmarks sizes`).
-SURER = 0.3
+# A lower decay must be better by the standard error. With very many held-out bursts this part of it is enough: one that
+# is too low costs little there, one that is too high twice the stress (`python -m benchmarks sizes`).
+VERY_MANY, ENOUGH = 1000, 0.3
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
 
@@ -424,7 +424,7 @@ def is_staged(n: int) -> bool:
 
 def _significant(differences: Tensor) -> bool:
     """Tell whether the mean of differences is more than its standard error, or the part of it that is enough."""
-    enough = SURER if len(differences) >= MANY_HELD_OUT else 1.0
+    enough = ENOUGH if len(differences) >= VERY_MANY else 1.0
     return float(differences.mean()) > enough * float(differences.std()) / len(differences) ** 0.5
 
 
