@@ -73,6 +73,14 @@ def transform_unnamed(model: Any, X: Any) -> tuple[Array, Array]:
     -------
     Z : (n, d) array
     trust : (n,) array
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, Bursts, datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=20, random_state=0)
+    >>> bursts = Bursts(data.bursts, feature_names=["u", "v"])
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), random_state=0).fit(bursts)
+    >>> Z, trust = transform_unnamed(model, data.Y)
     """
     framed = hasattr(X, "columns") or hasattr(X, "__dataframe__")
     found: tuple[Array, Array] = model._transform(X, True, named=not framed)
@@ -92,6 +100,14 @@ def rows_as_fitted(model: Any, X: Any) -> Array:
     -------
     (n, D) array
         Divided by the scale of each feature.
+
+    Examples
+    --------
+    >>> from pyloca import LOCA, datasets
+    >>> data = datasets.mushroom(n_bursts=100, n_points=20, random_state=0)
+    >>> model = LOCA(burst_std=0.01, hidden_layers=(5,), random_state=0).fit(data.bursts)
+    >>> rows_as_fitted(model, data.bursts[:5]).shape
+    (5, 2)
     """
     framed = hasattr(X, "columns") or hasattr(X, "__dataframe__")
     return means_like(model, X) if holds_bursts(X) else _scaled(model, _checked_rows(model, X, not framed, 0))

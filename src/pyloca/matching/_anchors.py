@@ -82,6 +82,14 @@ class Anchors:
         rows = listed(self.rows[which])
         return f"the {f'anchors in rows {rows}' if which.sum() > 1 else f'anchor in row {rows}'} {COUNTED}"
 
+    def outside(self) -> tuple[str, ...]:
+        """Say which of them are not used because coordinates are extrapolated there."""
+        out = ~self.seen
+        if not out.any():
+            return ()
+        lie, were = ("lies", "was") if out.sum() == 1 else ("lie", "were")
+        return (f"{self.named(out)} {lie} outside what one of the instruments was fitted to, and {were} not used",)
+
 
 def listed(values: NDArray[Any]) -> str:
     """Join as in a sentence: 0, 1 and 4."""

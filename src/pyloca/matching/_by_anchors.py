@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,13 @@ from pyloca.matching._solution import (
     relative_size,
     unrefined,
 )
-from pyloca.thresholds import CONTRADICTED, HIDDEN_PAIR, OFF_ANCHORS, OTHER_SIGMA, UNRELATED_PAIRS
+from pyloca.thresholds import CONTRADICTED, HIDDEN_PAIR, OFF_ANCHORS, OTHER_SIGMA, UNRELATED_PAIRS, WRONG_PAIR
 
 __all__ = ["by_anchors"]
 
 Array = NDArray[np.float64]
+
+TRIED = 5000  # sets of pairs that may be wrong together
 
 
 def by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) -> Solution | None:
@@ -34,7 +38,7 @@ def by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Setting
     n, d = anchors.A.shape
     if n < d + 1:
         return None
-    size = relative_size(a, b, settings.scale) ** 2
+    size, p = relative_size(a, b, settings.scale) ** 2, freedom(d, scale=settings.scale)
     expected = expected_variance(a, b, anchors, settings)
     found = robust_procrustes(
         anchors.A, anchors.B, anchors.weights, expected, PRIOR_DEGREES, scale=settings.scale, seed=settings.seed
@@ -52,26 +56,34 @@ def by_anchors(a: Instrument, b: Instrument, anchors: Anchors, settings: Setting
         start = unrefined(a, b, rigid, B.mean(axis=0))
         return *refine(start, (a.seen, b.seen), (edge,), free, PRIOR_DEGREES), edge
 
-    used = _agreeing(found.right, refined, d, freedom(d, scale=settings.scale))
-    A, B = anchors.A[used], anchors.B[used]
-    # In a plane, anchors on one line fit the mirror image as well.
-    both = [refined(used, mirrored=mirrored)[:2] for mirrored in (False, True)]
-    (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
-    degrees = max(d * len(A) - freedom(d, scale=settings.scale), 1)
-    fixed = other - cost > chi2.isf(OFF_ANCHORS, 1) * max(cost / degrees, 1.0)
-    if not fixed and cost <= CONTRADICTED * degrees:
-        return None
-    rigid = joint.maps[0]
-    residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
-    apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
-    # A soft part, such as a room behind a door, may have swung far: no rigid map fits, and yet the bursts allow it.
-    p = float(chi2.sf(cost, degrees))
-    possible = fixed and (apart < UNRELATED_PAIRS * spread or p >= OFF_ANCHORS)
-    candidate = Candidate(rigid, np.nan, anchors_p=p, possible=possible)
-    words = _doubts(anchors, used, apart, spread, cost / degrees, possible=possible)
-    if not possible or cost > CONTRADICTED * degrees:
-        words = _other_sigma(anchors, expected, settings) or words
-    return Solution((candidate,), "anchors", residuals, used, joint, words=words)
+    def judged(used: NDArray[np.bool_]) -> tuple[Solution | None, bool]:
+        A, B = anchors.A[used], anchors.B[used]
+        # In a plane, anchors on one line fit the mirror image as well.
+        both = [refined(used, mirrored=mirrored)[:2] for mirrored in (False, True)]
+        (joint, cost), (_, other) = sorted(both, key=lambda one: one[1])
+        degrees = max(d * len(A) - p, 1)
+        fixed = other - cost > chi2.isf(OFF_ANCHORS, 1) * max(cost / degrees, 1.0)
+        if not fixed and cost <= CONTRADICTED * degrees:
+            return None, False
+        rigid = joint.maps[0]
+        residuals = np.linalg.norm(anchors.B - rigid.apply(anchors.A), axis=1)
+        apart, spread = float(np.square(residuals[used]).sum()) / (d * len(A)), float(B.var(axis=0).sum()) / d
+        # A soft part, such as a room behind a door, may have swung far: no rigid map fits, and yet the bursts allow it.
+        chance = float(chi2.sf(cost, degrees))
+        possible = fixed and (apart < UNRELATED_PAIRS * spread or chance >= OFF_ANCHORS)
+        sound = possible and cost <= CONTRADICTED * degrees
+        words = _doubts(anchors, used, apart, spread, cost / degrees, possible=possible)
+        if not sound:
+            words = _other_sigma(anchors, expected, settings) or words
+        candidate = Candidate(rigid, np.nan, anchors_p=chance, possible=possible)
+        return Solution((candidate,), "anchors", residuals, used, joint, words=words), sound
+
+    told, sound = judged(_agreeing(found.right, refined, d, p))
+    if told is None or sound:
+        return told
+    fewer = _without_few(anchors, expected / relative, refined, p)
+    rest, sound = (None, False) if fewer is None else judged(fewer)
+    return rest if sound else told
 
 
 def _agreeing(
@@ -96,6 +108,35 @@ def _agreeing(
             break
         used, joint, cost, edge = fewer, without, less, rest
     return used
+
+
+def _without_few(
+    anchors: Anchors, expected: Array, refined: Callable[[NDArray[np.bool_]], tuple[Joint, float, Edge]], p: int
+) -> NDArray[np.bool_] | None:
+    """Return all pairs but the fewest, less than half, without which the fits' own errors explain the others; or None.
+
+    Two that were exchanged hide each other: without one of them, the other is as wrong as before. But where fits are
+    bent, right pairs of one place contradict those of another; they agree among themselves, as wrong ones do not.
+    """
+    n, d = anchors.A.shape
+
+    def rigid_cost(kept: NDArray[np.bool_]) -> float:
+        A, B, w = anchors.A[kept], anchors.B[kept], 1 / expected[kept]
+        apart = B - procrustes(A, B, w, scale=p > freedom(d)).apply(A)
+        return float((w * np.square(apart).sum(axis=1)).sum())
+
+    cost = refined(np.ones(n, dtype=bool))[1]
+    for m in range(1, 1 + n - max(d + 2, n // 2 + 1)):
+        if comb(n, m) > TRIED:
+            break
+        tried = [~np.isin(np.arange(n), rows) for rows in combinations(range(n), m)]
+        kept = min(tried, key=rigid_cost)
+        less, dof = refined(kept)[1], d * (n - m) - p
+        strange = (cost - less) / (d * m) * (PRIOR_DEGREES + dof) / (PRIOR_DEGREES + less)
+        if chi2.sf(less, dof) < OFF_ANCHORS or strange < f.isf(WRONG_PAIR, d * m, PRIOR_DEGREES + dof):
+            continue
+        return None if m > d and chi2.sf(rigid_cost(~kept), d * m - p) >= OFF_ANCHORS else kept
+    return None
 
 
 def _doubts(

@@ -26,9 +26,9 @@ from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
-from pyloca.matching._placed import laid_onto, sensors_of
+from pyloca.matching._placed import laid_onto, sensors_of, weighed
 from pyloca.matching._rigid import inverse
-from pyloca.matching._sensors import FAR, WAVES, Sensors
+from pyloca.matching._sensors import WAVES, Sensors
 from pyloca.matching._support import Support
 from pyloca.metrics import RigidMap, calibrate
 from pyloca.thresholds import DRIFTED, NEW_PLACES, STILL_PLACED
@@ -254,18 +254,18 @@ def recalibrate(
             random_state=random_state,
         )
     means = read_like(model, new_bursts).statistics.means
-    how, decided = found.how, choose is not None
-    if choose is not None:
-        found, how = found.choose(choose), how if found.chosen == choose else f"{how} and choice"
-    elif found.chosen is None and found.ambiguous:
-        found, how = _decided(found, means if anchors is None else None, old, inside)
-    inverse(found.rigid)  # raises where there is no answer
+    how, by_choice = found.how, ""
     read = None if anchors is None else read_anchors(model, fresh, anchors, weights, found.names)
-    sensors = sensors_of(found, means)
-    if read is not None and sensors.doubt and not decided:
-        _refuse_what_sensors_contradict(found, means, unevenness, random_state)
-    found, sensors = laid_onto(found, sensors, read)
-    how = how if sensors.doubt else f"{how} and sensors"
+    if choose is not None:
+        by_choice = "" if found.chosen == choose else " and choice"
+        found = found.choose(choose)
+    elif found.chosen is None and found.ambiguous:
+        found, how = _decided(found, means, old, inside)
+    if read is None or choose is not None:
+        found, sensors = laid_onto(found, sensors_of(found, means), read)
+    else:
+        found, sensors = weighed(found, means, read, unevenness, random_state)
+    how += by_choice + " and sensors" * (not sensors.doubt)
     for message in found.warnings:
         warnings.warn(message, TrustWarning, stacklevel=2)
     back = inverse(found.rigid)
@@ -282,37 +282,14 @@ def recalibrate(
     return Recalibration(best, moved, kept, found, how, drifted, p, *tests, displacement, error, trained, sensors)
 
 
-def _decided(found: Match, means: Array | None, old: Array, inside: NDArray[np.bool_]) -> tuple[Match, str]:
+def _decided(found: Match, means: Array, old: Array, inside: NDArray[np.bool_]) -> tuple[Match, str]:
     """Choose one of several candidates: the only one with which sensors agree, or the nearest to the old encoder's."""
-    if means is not None and not found.continuous:
+    if not found.continuous:
         chosen = [found.choose(i) for i, one in enumerate(found.candidates) if one.possible]
         agree = [one for one in chosen if not sensors_of(one, means).doubt]
         if len(agree) == 1:
             return agree[0], found.how
     return _nearest(found, old, found.b.embedding_, inside), f"{found.how} and old encoder"
-
-
-def _refuse_what_sensors_contradict(found: Match, means: Array, unevenness: float, random_state: int) -> None:
-    """Refuse anchors where the shape has a map with which sensors agree, far from that of the anchors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        shape = match(found.a, found.b, names=found.names, unevenness=unevenness, random_state=random_state)
-    if shape.continuous:
-        return
-    new = training_embedding(found.b)
-    there = inverse(found.rigid)
-    for i, one in enumerate(shape.candidates):
-        other = shape.choose(i)
-        told = sensors_of(other, means) if one.possible else None
-        if told is None or told.doubt:
-            continue
-        apart = float(np.sqrt(np.square(there.apply(new) - inverse(other.rigid).apply(new)).sum(axis=1).mean()))
-        if apart > FAR * found.rigid_error * there.scale:
-            raise MatchError(
-                f"the anchors contradict the sensors. Under a map of the shape, {apart:.3g} away from that of the "
-                f"anchors, {told.told}. Are both tables of anchors in the same order, and is the first from before the "
-                "change? If the anchors are right, take their map by choose=0 (--choose 0)."
-            )
 
 
 def _displaced(distance: Array, error: float, degrees: float, d: int) -> float:

@@ -12,7 +12,7 @@ from scipy.stats import chi2, f
 
 from pyloca.matching._rigid import freedom, parameter_jacobian, procrustes
 from pyloca.metrics import RigidMap
-from pyloca.thresholds import OFF_ANCHORS, WRONG_PAIR
+from pyloca.thresholds import WRONG_PAIR
 
 __all__ = ["Robust", "robust_procrustes"]
 
@@ -49,122 +49,50 @@ def robust_procrustes(
 ) -> Robust:
     """Fit B ≈ rigid(A), leaving out pairs that do not belong together.
 
-    The map is the one with the least sum of the smallest h squared residuals, found from many small subsets by
-    concentration steps (Rousseeuw and Van Driessen), and then fitted to all pairs whose residual it explains. Half of
-    the pairs may be wrong, less d / 2; where more are, a bare majority decides if `prior` alone explains it, and no
-    other one.
+    Half of the pairs may be wrong, less d: the map is the one with the least sum of the smallest h squared residuals,
+    found from many small subsets by concentration steps (Rousseeuw and Van Driessen), and then fitted to all pairs
+    whose residual it explains.
 
     `prior` (n,) is the expected variance of each residual per coordinate, worth `prior_degrees` observations; residuals
     and prior together give the variance that is reported, as a multiple of the mean of `prior`.
     """
     n, d = A.shape
-    pairs = _Pairs(A, B, weights * prior.mean() / prior, prior, prior_degrees, scale)
-    if n < d + 2:  # nothing tells the wrong pair from the right ones
-        return pairs.fitted(np.ones(n, dtype=bool))
-    subsets = _subsets(n, d + 1, seed)
-    found = pairs.fitted(pairs.agreeing(*pairs.trimmed(subsets, (n + d + 2) // 2)))
-    if pairs.explained(found.right) or n // 2 + 1 < d + 2:
-        return found
-    kept = pairs.majority(subsets)
-    if kept is None:
-        return found
-    fewer = pairs.fitted(pairs.agreeing(kept, float(pairs.squares(pairs.map(kept))[kept].sum())))
-    return fewer if pairs.explained(fewer.right) else found
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Pairs of points, and what is known of their residuals."""
-
-    A: Array
-    B: Array
-    weights: Array  # inverse variances, relative to the mean of `prior`
-    prior: Array
-    prior_degrees: float
-    scale: bool
-
-    @property
-    def expected(self) -> float:
-        return float(self.prior.mean())
-
-    def degrees(self, n: int) -> int:
-        """Return the degrees of freedom of the residuals of n pairs."""
-        d = self.A.shape[1]
-        return d * n - freedom(d, scale=self.scale)
-
-    def squares(self, rigid: RigidMap) -> Array:
-        """Return the squared residuals (n,), weighted."""
-        return np.asarray(np.square(self.B - rigid.apply(self.A)).sum(axis=1) * self.weights)
-
-    def map(self, kept: NDArray[np.int64]) -> RigidMap:
-        """Fit the map to some of the pairs."""
-        return procrustes(self.A[kept], self.B[kept], self.weights[kept], scale=self.scale)
-
-    def explained(self, right: NDArray[np.bool_]) -> bool:
-        """Whether `prior` explains the residuals of some of the pairs."""
-        kept, dof = np.flatnonzero(right), max(self.degrees(int(right.sum())), 1)
-        most = self.expected * dof * float(f.isf(OFF_ANCHORS, dof, self.prior_degrees))
-        return float(self.squares(self.map(kept))[kept].sum()) <= most
-
-    def trimmed(self, subsets: list[NDArray[np.int64]], h: int) -> tuple[NDArray[np.int64], float]:
-        """Return the h pairs with the least sum of squares that was found, and that sum, as large as of other pairs."""
-        n, d = self.A.shape
+    p = freedom(d, scale=scale)
+    relative = prior / prior.mean()
+    w = weights / relative
+    right = np.ones(n, dtype=bool)
+    if n >= d + 2:  # with fewer, nothing tells the wrong pair from the right ones
+        h = (n + d + 2) // 2
         # Two steps from every subset, and to the end from the best of them.
-        quick = [self._concentrate(subset, h, 2) for subset in subsets]
+        quick = [_concentrate(A, B, w, subset, h, scale, 2) for subset in _subsets(n, d + 1, seed)]
         quick.sort(key=lambda found: found[0])
-        ends = (self._concentrate(kept, h, STEPS) for _, kept in quick[:FINISHED])
-        least, kept = min(ends, key=lambda found: found[0])
+        best = min(
+            (_concentrate(A, B, w, kept, h, scale, STEPS) for _, kept in quick[:FINISHED]), key=lambda found: found[0]
+        )
+        kept = best[1]
         # Trimming makes the kept residuals small: corrected by what it does to Gaussian ones.
         edge = chi2.ppf(h / n, d)
-        return kept, least * (h / n) / float(chi2.cdf(edge, d + 2))
-
-    def agreeing(self, kept: NDArray[np.int64], squares: float) -> NDArray[np.bool_]:
-        """Return which pairs (n,) are explained by the map of those kept, step by step."""
-        d = self.A.shape[1]
+        shrunk = chi2.cdf(edge, d + 2) / (h / n)
+        squares = best[0] / shrunk
         for _ in range(STEPS):
-            dof = max(self.degrees(len(kept)), 1)
-            total = (self.prior_degrees * self.expected + squares) / (self.prior_degrees + dof)
+            dof = max(d * len(kept) - p, 1)
+            total = (prior_degrees * prior.mean() + squares) / (prior_degrees + dof)
             # Errors of encoders are smooth fields: pairs of one region agree better among themselves than with others
             # that are just as right. So a pair is wrong only if the fits' own errors do not explain it either.
-            variance = max(total, self.expected) * self.prior / self.expected
-            strange = _strangeness(self.A, self.B, self.weights, kept, variance, scale=self.scale)
-            right = strange <= f.isf(WRONG_PAIR, d, self.prior_degrees + dof)
+            total = max(total, float(prior.mean()))
+            strange = _strangeness(A, B, w, kept, total * relative, scale=scale)
+            right = strange <= f.isf(WRONG_PAIR, d, prior_degrees + dof)
             right[np.argsort(strange, kind="stable")[: d + 1]] = True
             if np.array_equal(np.flatnonzero(right), kept):
                 break
             kept = np.flatnonzero(right)
-            squares = float(self.squares(self.map(kept))[kept].sum())
-        return np.asarray(right)
-
-    def majority(self, subsets: list[NDArray[np.int64]]) -> NDArray[np.int64] | None:
-        """Return the bare majority of the pairs that `prior` explains; None if there is none, or another as likely."""
-        h = len(self.A) // 2 + 1
-        dof, known = self.degrees(h), self.prior_degrees * self.expected
-        ends = {tuple(kept.tolist()): squares for squares, kept in (self._concentrate(s, h, STEPS) for s in subsets)}
-        (least, best), *others = sorted((squares, kept) for kept, squares in ends.items())
-        if least > self.expected * dof * float(f.isf(OFF_ANCHORS, dof, self.prior_degrees)):
-            return None
-        rival = min((squares for squares, _ in others), default=np.inf)
-        odds = (self.prior_degrees + dof) / 2 * np.log((known + rival) / (known + least))
-        return np.array(best) if odds > -np.log(OFF_ANCHORS) else None
-
-    def fitted(self, right: NDArray[np.bool_]) -> Robust:
-        """Fit the map to pairs that are right."""
-        rigid = self.map(np.flatnonzero(right))
-        degrees = self.prior_degrees + max(self.degrees(int(right.sum())), 0)
-        squares = float(self.squares(rigid)[right].sum())
-        return Robust(rigid, right, (self.prior_degrees * self.expected + squares) / degrees, degrees)
-
-    def _concentrate(self, subset: NDArray[np.int64], h: int, steps: int) -> tuple[float, NDArray[np.int64]]:
-        kept, last = subset, np.inf
-        for _ in range(steps):
-            squared = self.squares(self.map(kept))
-            kept = np.sort(np.argsort(squared, kind="stable")[:h])
-            total = float(squared[kept].sum())
-            if not total < last * (1 - 1e-9):
-                break
-            last = total
-        return last, kept
+            rigid = procrustes(A[kept], B[kept], w[kept], scale=scale)
+            squares = float((np.square(B - rigid.apply(A)).sum(axis=1) * w)[kept].sum())
+    rigid = procrustes(A[right], B[right], w[right], scale=scale)
+    squared = (np.square(B - rigid.apply(A)).sum(axis=1) * w)[right]
+    dof = max(d * int(right.sum()) - p, 0)
+    variance = (prior_degrees * float(prior.mean()) + float(squared.sum())) / (prior_degrees + dof)
+    return Robust(rigid, right, variance, prior_degrees + dof)
 
 
 def _strangeness(A: Array, B: Array, w: Array, kept: NDArray[np.int64], variance: Array, *, scale: bool) -> Array:
@@ -182,6 +110,21 @@ def _strangeness(A: Array, B: Array, w: Array, kept: NDArray[np.int64], variance
     off = B - placed
     # A pair that fixes the map by itself has no residual, and no expected one.
     return np.asarray(np.einsum("ni,nij,nj->n", off, np.linalg.pinv(total, hermitian=True), off) / d)
+
+
+def _concentrate(
+    A: Array, B: Array, w: Array, subset: NDArray[np.int64], h: int, scale: bool, steps: int
+) -> tuple[float, NDArray[np.int64]]:
+    kept, last = subset, np.inf
+    for _ in range(steps):
+        rigid = procrustes(A[kept], B[kept], w[kept], scale=scale)
+        squared = np.square(B - rigid.apply(A)).sum(axis=1) * w
+        kept = np.sort(np.argsort(squared, kind="stable")[:h])
+        total = float(squared[kept].sum())
+        if not total < last * (1 - 1e-9):
+            break
+        last = total
+    return last, kept
 
 
 def _subsets(n: int, size: int, seed: int) -> list[NDArray[np.int64]]:

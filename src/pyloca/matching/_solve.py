@@ -54,10 +54,7 @@ def _seen(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) ->
         cause = mistake or "; ".join(anchors.doubts)
         cause = cause or "there is no overlap to match by. Give anchors from states that both have seen."
         raise MatchError(f"none of the {len(seen)} anchors lies where both instruments were fitted: {cause}")
-    verbs = ("lies", "was") if (~seen).sum() == 1 else ("lie", "were")
-    told = (
-        f"{anchors.named(~seen)} {verbs[0]} outside what one of the instruments was fitted to, and {verbs[1]} not used"
-    )
+    (told,) = anchors.outside()
     return anchors.part(seen), (f"{told}; {mistake}" if mistake else told,)
 
 

@@ -55,7 +55,7 @@ def match_page(match: Match, title: str = "") -> str:
         title=title or f"{match.names[0]} and {match.names[1]}",
         names=match.names,
         facts=match.facts(),
-        warnings=[text for name, text in match.facts() if name == "NO ANSWER"] if match.chosen is None else [],
+        warnings=match.warnings if match.chosen is not None else [match.refusal()],
         data=_data(match),
         candidates=[_described(i, one) for i, one in enumerate(shown)],
         chosen=match.chosen or 0,
