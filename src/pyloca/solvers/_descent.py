@@ -41,8 +41,8 @@ MAX_RATIO = 3e-2  # of the decay to the held-out score: a few exact bursts would
 FIRST_BURSTS = 500  # stages begin with this many bursts and go on with WIDEN times as many, until all are used
 WIDEN = 4
 COARSE_GAIN = 0.03  # a stage on some of the bursts only finds a start: it ends at smaller gains than this
-# A lower decay must be better by this part of the standard error. One that is too low costs little; one that is too high
-# cost several times the stress where there are many bursts (`python -m benchmarks sizes`).
+# A lower decay must be better by this part of the standard error. One that is too low costs little; one that is too
+# high cost several times the stress where there are many bursts (`python -m benchmarks sizes`).
 SURER = 0.3
 GAIN_RESIDUALS = 5000.0  # with more residuals than this, smaller gains count
 PROBES = 450  # bursts that shape the preconditioner
