@@ -509,6 +509,8 @@ OUTSTANDING = _define("OUTSTANDING", 10.0, "times the median that the strain of 
 HEAVY = _define(
     "HEAVY", 1.5, "times the sampling of Gaussian points from which the stated precision is called too small"
 )
+# Bursts of Student's t with 3 degrees of freedom differ by 1.1 times what their fourth moments tell, and distances are
+# off by 1.7 to 8 times as much, squared; exponential ones on both sides 0.6 to 0.9, and 0.5 to 0.9 times as much.
 HEAVY_TIMES = _define("HEAVY_TIMES", 2.0, "times the squared error that bursts show which they then have")
 # Where points are not Gaussian, what sampling explains may be wrong by a factor of two (Student's t with 3 degrees of
 # freedom). A strain that comes from the encoder is shared by neighbours; one from sampling is not.

@@ -586,7 +586,8 @@ def _lossy(fit: Fit) -> Finding | None:
 
 
 def _unforeseen(fit: Fit) -> Finding | None:
-    return unforeseen(fit.statistics, fit.encoder, fit.burst_std, fit.white.embedding)
+    counts = fit.statistics.counts if fit.bursts is None else fit.bursts.counts
+    return unforeseen(fit.statistics, fit.encoder, fit.burst_std, fit.white.embedding, counts)
 
 
 def _poor_words(fit: Fit) -> str:

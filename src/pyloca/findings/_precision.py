@@ -82,8 +82,8 @@ def sampling_error(white: Whitening, statistics: BurstStatistics, *, sampled: bo
     E (u·r u)² = (2 tr r² + (tr r)²) / (k (k + 2)), which is 1 / (2 (M − 1)) for Gaussian points. An encoder that has
     learnt the sampling errors of few bursts leaves less of them, so that this is the least that is counted. Strains
     that vary from place to place are taken to make 2 k times as much of it: a rule of thumb, since it depends on the
-    shape. Heavy tails show in few of the bursts, and are taken to hide as much again; or, where tangents follow from
-    the scatter of the points, the error of its factor is that of all distances.
+    shape. Heavy tails, if bursts differ by more than fourth moments tell, are taken to hide as much again; or, where
+    tangents follow from the scatter of the points, the error of its factor is that of all distances.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ def sampling_error(white: Whitening, statistics: BurstStatistics, *, sampled: bo
     random = white.sampled if sampled is None else sampled
     least = white.expected / (k * (k + 1)) if random else np.zeros(len(squares))
     seen, known = (float(np.sum(np.square(weights) * each)) for each in (squares, least))
-    times = WAVES * k * (HEAVY_TIMES if white.tails > HEAVY and rule is None else 1.0)
+    heavy = white.tails > HEAVY and rule is None and seen > known
+    times = WAVES * k * (HEAVY_TIMES if heavy else 1.0)
     error = float(np.sqrt(times * max(seen, known))) / float(np.sum(weights))
     return error if rule is None else float(np.hypot(error, rule.error / 2))  # of a variance, and of its root
 

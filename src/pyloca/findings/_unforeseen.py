@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -20,6 +18,7 @@ __all__ = ["unforeseen", "unforeseen_between", "unforeseen_part"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Ends = tuple[Array, Array, Array]  # means, tangents, and tangents in the embedding
 
 FLAT = 1e-12  # rounding
 
@@ -44,7 +43,7 @@ def unforeseen_between(statistics: BurstStatistics, encoder: nn.Module, burst_st
     return unforeseen_steps(start, end, steps)
 
 
-def _ends(statistics: BurstStatistics, encoder: nn.Module, burst_std: float, *pairs: Rows) -> tuple[Any, Any, Array]:
+def _ends(statistics: BurstStatistics, encoder: nn.Module, burst_std: float, *pairs: Rows) -> tuple[Ends, Ends, Array]:
     """Return means, tangents and pushed tangents at both ends of steps, and the steps in the embedding."""
     ends, places = [], []
     for rows in pairs:
@@ -78,16 +77,27 @@ def unforeseen_part(statistics: BurstStatistics, encoder: nn.Module, burst_std: 
     """
     k = statistics.intrinsic_dim
     heads, tails = _near(places, k)
-    start, end, steps = _ends(statistics, encoder, burst_std, heads, tails)
+    squares = np.empty(len(heads))
+    for first in range(0, len(heads), SAMPLE):  # pictures have many features
+        part = slice(first, first + SAMPLE)
+        squares[part] = _squared(*_ends(statistics, encoder, burst_std, heads[part], tails[part]))
+    of_bursts = np.median(squares.reshape(-1, min(2 * k, len(places) - 1)), axis=1)
+    return float(np.minimum(of_bursts / float(places.var(axis=0).sum()), 1.0).mean())
+
+
+def _squared(start: Ends, end: Ends, steps: Array) -> Array:
+    """Square what is not foreseen of steps in the embedding, (n,)."""
     slopes = sum(np.linalg.pinv(pushed) @ tangents for _, tangents, pushed in (start, end)) / 2  # (e, d, D)
     _, sizes, axes = np.linalg.svd(slopes, full_matrices=False)
+    k = start[1].shape[1]
     along = np.einsum("ekD,eD->ek", axes[:, :k], unforeseen_steps(start, end, steps))
     along /= np.maximum(sizes[:, :k], FLAT * sizes.max())  # at the edge of a fold, tangents at both ends cancel
-    squares = np.square(along).sum(axis=1).reshape(-1, min(2 * k, len(places) - 1))
-    return float(np.minimum(np.median(squares, axis=1) / float(places.var(axis=0).sum()), 1.0).mean())
+    return np.asarray(np.square(along).sum(axis=1))
 
 
-def unforeseen(statistics: BurstStatistics, encoder: nn.Module, burst_std: float, places: Array) -> Finding | None:
+def unforeseen(
+    statistics: BurstStatistics, encoder: nn.Module, burst_std: float, places: Array, counts: NDArray[np.int64] | Array
+) -> Finding | None:
     """Check whether so few bursts foresee what is measured between them.
 
     Where there are many, the checks of neighbours see it.
@@ -100,6 +110,8 @@ def unforeseen(statistics: BurstStatistics, encoder: nn.Module, burst_std: float
         σ.
     places : (N, d) array
         The embedding.
+    counts : (N,) array
+        Points of each burst.
 
     Returns
     -------
@@ -108,7 +120,7 @@ def unforeseen(statistics: BurstStatistics, encoder: nn.Module, burst_std: float
     if len(statistics) >= SPARSE:
         return None
     heads, tails = _near(places, statistics.intrinsic_dim)
-    noise = float(np.median(noise_of_means(statistics, statistics.counts)))
+    noise = float(np.median(noise_of_means(statistics, counts)))
     missing = np.square(unforeseen_between(statistics, encoder, burst_std, heads, tails)).sum(axis=1)
     parts = np.sqrt(np.maximum(missing - 2 * noise, 0)) / data_size(statistics.means)
     typical = float(np.quantile(parts, 0.75))
