@@ -39,7 +39,7 @@ from pyloca.findings import (
     uneven_units,
     unexplained_steps,
 )
-from pyloca.findings._precision import precision
+from pyloca.findings._precision import sampling_error
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import calibrate, stress
 from pyloca.thresholds import UNEXPLAINED, WAVES
@@ -630,7 +630,7 @@ def test_the_mean_strain_is_as_uncertain_as_told(k, m):
         errors.append(np.square(stretched - true).sum() / np.square(true).sum())
         pushed = np.linalg.cholesky(white @ covariances @ white.T).transpose(0, 2, 1)
         seen = Whitening.from_pushed(np.zeros((n, k)), torch.as_tensor(pushed), counted(pushed, np.full(n, float(m))))
-        told.append(precision(seen, counted(pushed, np.full(n, float(m)))) ** 2 / (WAVES * k))
+        told.append(sampling_error(seen, counted(pushed, np.full(n, float(m)))) ** 2 / (WAVES * k))
     assert np.mean(told) == pytest.approx(np.mean(errors), rel=0.3)
 
 

@@ -35,8 +35,8 @@ def relax_bends(
     max_iter: int,
     tol: float,
     solve: Solver | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Minimise the energy above from a start; return positions and frames.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Minimise the energy above from a start; return positions, frames, and the number of steps.
 
     Frames and positions take turns, with Nesterov's momentum, from rest whenever it leads astray. Bends hardly change
     the energy, so the positions tell when they are done: when they move by less than a fraction `tol`.
@@ -48,7 +48,8 @@ def relax_bends(
     coupling = np.abs(stiffness - edges.weights / 4)
     coupling *= np.linalg.norm(edges.from_head, axis=1) * np.linalg.norm(edges.from_tail, axis=1)
     kept = np.bincount(edges.heads, coupling, edges.n_nodes) + np.bincount(edges.tails, coupling, edges.n_nodes)
-    for _ in range(max_iter):
+    steps, moves = 0, True
+    while moves and steps < max_iter:
         moved = integrate(edges, ahead, solve)
         turned = polar(_pull(edges, stiffness, moved, ahead) + kept[:, None, None] * ahead)
         step, shift = turned - frames, moved - positions
@@ -57,9 +58,8 @@ def relax_bends(
         grown = (1 + np.sqrt(1 + 4 * inertia**2)) / 2
         ahead, inertia = polar(turned + (inertia - 1) / grown * step), grown
         positions, frames = moved, turned
-        if np.square(shift).sum() < tol**2 * np.square(moved).sum():
-            break
-    return positions, frames
+        moves, steps = bool(np.square(shift).sum() >= tol**2 * np.square(moved).sum()), steps + 1
+    return positions, frames, steps
 
 
 def embedded_edges(edges: Edges, positions: NDArray[np.float64], frames: NDArray[np.float64]) -> Edges:

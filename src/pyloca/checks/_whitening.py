@@ -117,6 +117,14 @@ class Whitening:
         return self.stretches[:, 0] / np.maximum(self.stretches[:, -1], np.finfo(float).tiny)
 
     @property
+    def expected(self) -> Array:
+        """`floors` to the next order in 1 / M, by Bartlett's factor, (N,)."""
+        k = self.stretches.shape[1]
+        exact = self.floors == 0
+        points = 1 + self.tails * self._freedom / np.where(exact, 1.0, self.floors)
+        return np.where(exact, 0.0, self.floors / _bartlett(points, k))
+
+    @property
     def excess(self) -> float:
         """Median loss minus the median that sampling explains."""
         return float(np.median(self.losses)) - self._unit * float(chi2.median(self._freedom))

@@ -111,8 +111,8 @@ class Diagnostics:
         How many times as much sampling explains as for Gaussian bursts: more where points are one-sided or have heavy
         tails, by the bursts' own fourth moments.
     precision : float or None
-        Standard error of a typical distance as a part of it, by the number of bursts and points; None where there
-        are findings.
+        Standard error of a typical distance as a part of it, by the number of bursts and points, their size, and the
+        bends between them; None where something else is wrong.
     tangents : str
         How k was chosen where bursts left it open, and why; empty where they did not.
     notes : tuple of str
@@ -298,8 +298,8 @@ class Diagnostics:
             facts.append(
                 (
                     "precision",
-                    f"distances have a standard error of about {self.precision:.1%}, by the number of bursts and points"
-                    + (heavy if self.tails > HEAVY else ""),
+                    f"distances have a standard error of about {self.precision:.1%}, by the number of bursts and "
+                    "points, their size, and the bends between them" + (heavy if self.tails > HEAVY else ""),
                 )
             )
         if self.round_trip is not None:

@@ -14,7 +14,7 @@ from pyloca.findings._causes import Fit, find_causes
 from pyloca.findings._clipped import clipped_words
 from pyloca.findings._diagnostics import Diagnostics
 from pyloca.findings._gaps import largest_gap
-from pyloca.findings._precision import imprecise, precision
+from pyloca.findings._precision import imprecise
 from pyloca.findings._round_trip import RoundTrip
 from pyloca.geometry import BurstStatistics
 
@@ -78,37 +78,37 @@ def judge(
     seen = white[rows]
     low, high = np.quantile(seen.stretches, [0.05, 0.95])
     back = None if decoder is None else RoundTrip.of(decoder, statistics.means, white.embedding)
-    errors = None if back is None else back.errors
-    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None, scaled)
+    missed = None if back is None else back.errors
     # few bursts may be fitted to the last point, and only those that were held out show that they are samples
     sampled = white.sampled or seen.sampled
+    fit = Fit(statistics, burst_std, encoder, white, bursts, back if finished else None, scaled, sampled)
     findings, shape = find_causes(fit), ""
     if fit.d > fit.k and not findings:
         finding, shape = bending(statistics, burst_std, *_tangents(encoder, statistics, burst_std))
         findings = () if finding is None else (finding,)
         shape = shape or empty_components(white.embedding, fit.k)
-    if not findings:
-        finding = imprecise(white, statistics, sampled=sampled)
+    # of a fit that is wrong, sampling is not what matters
+    errors = None if findings else fit.errors
+    if errors is not None:
+        # a fixed array has no sampling error, and more points of it tell nothing
+        finding = imprecise(errors if sampled else errors._replace(sampling=0.0), statistics)
         findings = () if finding is None else (finding,)
     return Diagnostics(
         whitening_loss=float(np.average(seen.losses, weights=statistics.weights[rows])),
         median_loss=float(np.median(seen.losses)),
         sampling_floor=float(seen.floors.mean()),
         tails=statistics.tails,
-        # of a fit that is wrong, sampling is not what matters
-        precision=precision(white, statistics, sampled=sampled)
-        if {f.name for f in findings} <= {"imprecise"}
-        else None,
+        precision=None if errors is None else errors.total,
         stretch=(float(low), float(high)),
         findings=findings,
         restarts=restarts,
-        round_trip=None if errors is None else (float(np.median(errors[rows])), float(errors[rows].max())),
+        round_trip=None if missed is None else (float(np.median(missed[rows])), float(missed[rows].max())),
         sampling_stretch=sampled_stretch(1 + (float(np.median(statistics.counts[rows])) - 1) / statistics.tails, fit.k),
         gap=largest_gap(white.embedding) if fit.d == fit.k else None,  # a surface in space has space around it
         losses=white.losses,
         p_values=white.p_values,
         conditions=white.conditions,
-        errors=np.empty(0) if errors is None else errors,
+        errors=np.empty(0) if missed is None else missed,
         ids=statistics.ids,
         set_aside=spike_words(statistics),
         clipped=clipped_words(statistics),

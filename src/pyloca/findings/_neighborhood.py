@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from pyloca.checks import Whitening, lost_bursts
 from pyloca.findings._diagnostics import Finding
@@ -38,6 +39,7 @@ from pyloca.thresholds import (
     THROUGH,
     TILTED,
     UNLIKELY,
+    WHITE_BY_CHANCE,
 )
 
 __all__ = ["Neighborhood"]
@@ -329,12 +331,14 @@ class Neighborhood:
         apart = _disjoint(heads[jump], tails[jump])  # one odd burst is at the end of all its jumps
         if len(self.rows) < FEW or not (MANY_JUMPS.passed(share) and apart >= FEWEST):
             return None
-        unlikely = self.unlikely[self.rows]
-        white = np.mean(unlikely[heads[jump]] | unlikely[tails[jump]]) < SENSELESS
+        ends = np.unique(np.r_[heads[jump], tails[jump]])  # a burst at the end of many jumps counts once
+        unlikely = int(self.unlikely[self.rows[ends]].sum())
+        by_chance = binom.sf(unlikely - 1, len(ends), UNLIKELY) > WHITE_BY_CHANCE
+        white = unlikely < SENSELESS * len(ends) or by_chance
         # Where noise was removed, sizes have errors of their own.
         if white and (len(self.rows) < SPARSE or self.statistics.noise is not None):
             return None
-        where = np.unique(self.rows[np.r_[heads[jump], tails[jump]]])
+        where = self.rows[ends]
         return Finding(
             "uneven_size",
             f"bursts are not of one size: between {share:.1%} of neighbours all directions grow at once, by a "
