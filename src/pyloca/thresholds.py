@@ -491,6 +491,15 @@ SIGNIFICANT = _threshold("SIGNIFICANT", 4.0, "the same in standard errors", "poo
 # the whole where M < 15, else less; Student's t with 3 degrees of freedom, whose fourth moment is infinite, 0.1 to 0.3.
 # Bursts of which half the rows belong to the next, seeds 0 to 5: 0.94 to 0.99; pieces of a path at most 0.53.
 TWO_RUNS = _define("TWO_RUNS", 0.8, "part of a burst's variance between two runs of rows: they belong to two bursts")
+# Clean bursts of a route or in any order: at most 0.003, by chance. Tables cut 1 to 6 of 12 rows off, and in tens where
+# bursts have 12: 0.014 to 0.18, probability 1e-12 or less.
+AHEAD = _threshold(
+    "AHEAD",
+    0.01,
+    "part of the bursts' variance that lies along the step from the burst before to the one after",
+    "rows",
+)
+AHEAD_BY_CHANCE = _define("AHEAD_BY_CHANCE", 1e-8, "probability of that by chance, at most")
 TAILS_ERROR = _define(
     "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
 )

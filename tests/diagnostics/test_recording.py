@@ -8,6 +8,7 @@ from benchmarks.shapes import alarms
 from pyloca import LOCA, BurstError, TrustWarning
 from pyloca.bursts import Bursts
 from pyloca.findings import Finding, changed_sensor
+from pyloca.findings._ahead import rows_ahead
 from pyloca.findings._path import path, two_runs, wrong_rows
 from pyloca.geometry import BurstStatistics, find_odd, find_strays
 from pyloca.inspection import inspect_bursts
@@ -143,6 +144,32 @@ def test_rows_of_the_next_burst_are_no_path():
     walk = np.cumsum(np.random.RandomState(0).standard_normal((60, 40, 3)), axis=1)
     assert two_runs(Bursts(walk))[0] < 0.7
     assert path(Bursts(walk), Finding("large_bursts", "why")).name == "path"
+
+
+def snake(X):
+    """An order in which neighbours follow each other."""
+    row = np.floor(12 * X[:, 1])
+    return np.lexsort((np.where(row % 2, -X[:, 0], X[:, 0]), row))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("off", [-1, 2, 5])
+def test_rows_that_belong_to_the_next_burst_of_a_route_are_told(seed, off):
+    points = readings(seed, order=snake)[1]
+    cut = Bursts(np.roll(points.reshape(-1, 6), off, axis=0).reshape(points.shape))
+    found = rows_ahead(cut, BurstStatistics.from_bursts(cut, 2))
+    assert found.name == "rows"
+    if off == -1:
+        assert "row 20 of" in found.message
+
+
+@pytest.mark.parametrize("order", [None, snake])
+def test_perturbations_know_nothing_of_the_route(order):
+    for seed in range(5):
+        points = readings(seed, order=order)[1]
+        design = points + 0.1 * np.linspace(-1, 1, 20)[:, None]  # the same in all bursts
+        for bursts in (Bursts(points), Bursts(design)):
+            assert rows_ahead(bursts, BurstStatistics.from_bursts(bursts, 2)) is None
 
 
 def test_many_spikes_are_rows_in_wrong_bursts():

@@ -18,6 +18,7 @@ from pyloca.alignment import Alignment, align
 from pyloca.bursts import Bursts
 from pyloca.checks import SharedStrain, Whitening, lost_bursts, overlapping, push, shared_strain, torn
 from pyloca.errors import BurstError
+from pyloca.findings._ahead import rows_ahead
 from pyloca.findings._before import (
     as_large_as_the_data,
     hidden_tangent,
@@ -211,7 +212,7 @@ def _noise_beside(fit: Fit, found: Finding) -> Finding | None:
 
 def _first_cause(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]:
     # what is wrong with the data comes before what a fit makes of them
-    data = (_changed, _units, _still, _as_large_as_the_data, _odd, _foreign)
+    data = (_changed, _units, _still, _as_large_as_the_data, _ahead, _odd, _foreign)
     causes = (*data, _collapsed, _few_points, _hidden, _noise, _scale)
     plain = [partial(cause, fit) for cause in causes]
     if len(fit.statistics) < FEW:
@@ -257,6 +258,10 @@ def _first(causes: Iterable[Callable[[], Finding | None]]) -> tuple[Finding, ...
 
 def _changed(fit: Fit) -> Finding | None:
     return changed_sensor(fit.statistics)
+
+
+def _ahead(fit: Fit) -> Finding | None:
+    return rows_ahead(fit.bursts, fit.statistics)
 
 
 def _units(fit: Fit) -> Finding | None:

@@ -161,6 +161,7 @@ CAUSED = {
     "curved",
     "folded",
     "poor_fit",
+    "rows",
     "scale",
     "unrelated",
 }
