@@ -160,7 +160,7 @@ def test_rows_that_belong_to_the_next_burst_of_a_route_are_told(seed, off):
     found = rows_ahead(cut, BurstStatistics.from_bursts(cut, 2))
     assert found.name == "rows"
     if off == -1:
-        assert "row 20 of" in found.message
+        assert "row 20 lies" in found.message
 
 
 @pytest.mark.parametrize("order", [None, snake])

@@ -59,15 +59,15 @@ def rows_ahead(bursts: Bursts | None, statistics: BurstStatistics) -> Finding | 
         "rows",
         f"rows are in wrong bursts, it seems: over {len(steps)} bursts, row {last + 1} lies {slopes[last]:.0%} of the "
         "way from its burst to the next one, on average, which chance does not explain. So bursts are too wide along "
-        "the route, and distances wrong. Check where one burst ends and the next begins, such as a burst column that is "
-        "off by some rows; or the state moved on while a burst was measured",
+        "the route, and distances wrong. Check where one burst ends and the next begins, such as a burst column that "
+        "is off by some rows; or the state moved on while a burst was measured",
     )
 
 
 def _in_tangents(
     bursts: Bursts, statistics: BurstStatistics, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points about their mean (n, m, k), and half the step past each burst (n, k), in units of its tangents."""
+    """Return points about their mean (n, m, k) and half the step past each burst (n, k), in units of its tangents."""
     points, steps = [], []
     for at, block in bursts[rows].blocks():
         here = rows[at]
