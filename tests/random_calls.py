@@ -38,7 +38,7 @@ from pyloca.bursts import (
     split_indices,
 )
 from pyloca.diagnostics import agreement, diagnose, shuffle_test
-from pyloca.errors import PylocaError
+from pyloca.errors import PylocaError, TrustWarning
 from pyloca.inspection import inspect_bursts
 from pyloca.matching import fuse, match, recalibrate, shared
 from pyloca.metrics import calibrate, stress
@@ -77,8 +77,10 @@ def fitted(seed=0):
 
 @functools.cache
 def trained():
-    """A model that is right, though not refined: an affine one."""
-    return LOCA(2, burst_std=0.01, hidden_layers=(), random_state=0).fit(DATA)
+    """A model that is right, though not refined: an affine one. So few points are imprecise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        return LOCA(2, burst_std=0.01, hidden_layers=(), random_state=0).fit(DATA)
 
 
 def estimator(kind, method="fit_transform"):

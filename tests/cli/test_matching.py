@@ -243,4 +243,4 @@ def test_fuse_says_how_many_anchors_are_missing(folder, tmp_path):
     write(tmp_path / "pairs.csv", ["a", "i", "b", "j"], [("sheet", 0, "part", 0), ("sheet", 1, "part", 1)])
     models = folder / "sheet.safetensors", tmp_path / "part.safetensors"
     done = run("fuse", *models, "--anchors", tmp_path / "pairs.csv", "-o", tmp_path / "f.safetensors", code=4)
-    assert "which makes 3" in " ".join(done.stderr.split())
+    assert "anchors would tell: 1 more than the 2 given" in " ".join(done.stderr.split())

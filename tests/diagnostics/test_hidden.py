@@ -1,5 +1,7 @@
 """Verdicts on data that thresholds were not set on: what was false, misnamed or silent there."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,8 @@ from helpers import linear_map, planar_bursts
 from pyloca import LOCA, TrustWarning
 from pyloca.bursts import Bursts
 from pyloca.checks import Whitening, whitening
-from pyloca.findings import Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
+from pyloca.findings import Finding, Fit, Neighborhood, data_size, find_causes, foreign_sensors, judge
+from pyloca.findings._causes import _unless_uneven
 from pyloca.geometry import BurstStatistics
 from pyloca.metrics import stress
 
@@ -241,3 +244,11 @@ def test_bursts_of_heavy_tails_are_fitted_and_trusted(seed):
     """Their farthest points, which decide covariances, do not decide the fit."""
     found = alarms.facts(alarms.student, seed)
     assert found["stress"] < 0.005 and not found["findings"]
+
+
+def test_bursts_that_fit_together_nowhere_are_a_cause_of_folds():
+    fold, uneven = Finding("folded", "folded"), Finding("uneven_shape", "uneven")
+    symptoms = SimpleNamespace(uneven_shape=lambda: uneven)
+    assert _unless_uneven(symptoms, lambda: fold) is uneven
+    assert _unless_uneven(SimpleNamespace(uneven_shape=lambda: None), lambda: fold) is fold
+    assert _unless_uneven(symptoms, lambda: None) is None

@@ -454,6 +454,14 @@ def test_rows_in_another_order_are_told_by_the_shape(a, b, order):
     assert str(found).count("contradict") == 1
 
 
+def test_a_table_that_begins_with_another_row_is_told(a, b):
+    """A grid of places, walked along: each row of one table is beside the next of the other."""
+    walked = np.stack(np.meshgrid([0.1, 0.7], np.linspace(0.2, 2.6, 5), indexing="ij"), axis=-1).reshape(-1, 2)
+    given = sheet(walked[1:]), gauge(walked[:-1])
+    with pytest.warns(TrustWarning, match="shapes contradict the anchors.* one further down"):
+        assert match(a, b, given).chosen is None
+
+
 def test_exchanged_columns_are_told(a):
     """A gauge whose columns are alike: exchanged, they are readings of another place."""
 
@@ -520,3 +528,10 @@ def test_errors_grow_where_a_reading_is_not_to_be_trusted(five):
     assert (
         0.3 < np.mean(wrong) / np.mean(stated) < 2 and np.mean(wrong) > 10 * np.square(clean.coordinate_errors).mean()
     )
+
+
+def test_two_anchors_of_one_place_are_not_in_other_units(a, square):
+    """They spread little; what is wrong is that they are too few for instruments of different rooms."""
+    with pytest.raises(MatchError, match="anchors would tell: 1 more than the 2 given") as told:
+        quietly(a, square, anchors(np.array([[0.3, 0.3], [0.35, 0.3]]))).a_to_b(sheet(NEW))
+    assert "units" not in str(told.value)

@@ -236,8 +236,8 @@ def _first_beside_neighbors(fit: Fit, sampling: Sampling) -> tuple[Finding, ...]
             partial(_unforeseen, fit),
             symptoms.curved,
             near.outliers,
-            partial(_off_surface, fit, sampling),
-            partial(_misplaced, fit),
+            partial(_unless_uneven, symptoms, partial(_off_surface, fit, sampling)),
+            partial(_unless_uneven, symptoms, partial(_misplaced, fit)),
             near.uneven_size,
             partial(_bent, fit),
             symptoms.uneven_shape,
@@ -556,6 +556,12 @@ class _Symptoms:
             f"{_dimensions(self.fit.d)}. Try another random_state, or more bursts.",
             self.worst,
         )
+
+
+def _unless_uneven(symptoms: _Symptoms, check: Callable[[], Finding | None]) -> Finding | None:
+    """Look for a fold; bursts that fit together nowhere are a cause of it."""
+    found = check()
+    return found if found is None or found.name != "folded" else symptoms.uneven_shape() or found
 
 
 def _offset(fit: Fit, sampling: Sampling, misplaced: bool) -> Finding | None:

@@ -16,7 +16,7 @@ from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, burst_rows, feature_label, training_embedding, transform_unnamed
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
-from pyloca.thresholds import OTHER_UNITS
+from pyloca.thresholds import OTHER_UNITS, UNTRUSTED
 
 __all__ = ["COUNTED", "Anchors", "Pairs", "check_fitted", "listed", "read_anchors"]
 
@@ -162,6 +162,13 @@ def _other_units(model: LOCA, data: Any, name: str) -> str:
     """Name sensors that spread far more, or less, at anchors than in the fit; "" where none is strange."""
     values = np.asarray(data, dtype=np.float64) if np.ndim(data) == 2 else np.empty((0, 0))
     if len(values) < 2:
+        return ""
+    if model.n_features_in_ > model.n_components_:
+        # Anchors of one place spread little, and yet give readings of the kind that the fit has seen.
+        trust, n_known = transform_unnamed(model, data)[1], len(model.trust_scale_.scores)
+        if np.median(trust) > max(UNTRUSTED, 1.5 / (1 + n_known)):
+            return ""
+    elif len(values) < model.n_components_ + 2:
         return ""
     known = model.decode(training_embedding(model))
     middle, spread = known.mean(axis=0), known.std(axis=0)

@@ -2,8 +2,8 @@
 
 Few anchors on a regular figure, with the rows of one table in another order, fit a wrong map as well as a right one.
 The shapes tell, if they alone have one answer and it is another map. But instruments that have seen different parts of
-the same form look like this as well, and there anchors are right. So the shapes are believed where one mistake, of
-which tables are full, explains the anchors under their map: rows in another order, or two columns exchanged.
+the same form look like this as well, and there anchors are right. So the shapes are believed where a common mistake in
+the tables explains the anchors under their map: rows in another order, or two columns exchanged.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyloca.matching._anchors import Anchors
 from pyloca.matching._mistakes import of_columns, of_rows
 from pyloca.matching._register import Registered, Registration
 from pyloca.matching._robust import robust_procrustes
+from pyloca.matching._solution import PRIOR_DEGREES
 from pyloca.metrics import RigidMap
 from pyloca.thresholds import CONTRADICTED, SAME_STATES
 
@@ -25,7 +26,6 @@ __all__ = ["Contradiction", "contradiction"]
 
 Array = NDArray[np.float64]
 
-PRIOR = 8.0  # observations that the fits' own word on their errors is worth
 NEARER = 0.5  # of the distance between both maps: so near to that of the shapes are anchors without their mistake
 MOST = 0.75  # of the pairs, at least, that belong together without the mistake; a shifted table has some that do not
 
@@ -93,7 +93,7 @@ def _agreed(A: Array, B: Array, expected: float, shape: Registration) -> RigidMa
     if n < d + 1:
         return None
     prior = np.full(n, expected)
-    found = robust_procrustes(A, B, np.ones(n), prior, PRIOR, scale=shape.scale, seed=shape.seed)
+    found = robust_procrustes(A, B, np.ones(n), prior, PRIOR_DEGREES, scale=shape.scale, seed=shape.seed)
     if found.right.sum() < max(d + 1, MOST * n) or found.variance > CONTRADICTED * expected:
         return None
     same = shape.same(shape.refined(found.rigid), brief=True).p_value >= SAME_STATES

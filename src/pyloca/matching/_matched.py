@@ -185,10 +185,12 @@ class Match:
                 f"they fit together in {many}, which {self.how} cannot tell apart. {d + 1} anchors that are not on one "
                 f"line or plane would decide. {told}".strip()
             )
-        missing = d + 1 - int(self.used.sum())
-        more = "anchors would tell" if self.how == "shape" else f"{missing} more would tell, which makes {d + 1}"
-        if missing <= 0:  # on one line, which `warnings` say
+        given = int(self.used.sum())
+        more = "anchors would tell"
+        if given > d:  # on one line, which `warnings` say
             more = "these anchors do not tell"
+        elif given:
+            more = f"anchors would tell: {d + 1 - given} more than the {given} given"
         return (
             f"no rigid map lays what one has seen onto what the other has seen (best overlap {best.overlap:.0%}, "
             f"p = {best.p_value:.2g} for the same set of states). {told}{' Or they' if told else 'They'} have seen "

@@ -1,4 +1,4 @@
-"""Mistakes of which tables of anchors are full: rows in another order, a row too many, exchanged columns or tables."""
+"""Common mistakes in tables of anchors: rows in another order, a row too many, exchanged columns or tables."""
 
 from __future__ import annotations
 

@@ -80,14 +80,15 @@ def laid_onto(found: Match, sensors: Sensors, anchors: Anchors | None) -> tuple[
     on_top = np.array([np.square(sensors.errors).mean(), 0.0])
     joint = replace(joint, rough=joint.rough + on_top)
     chosen = replace(found.candidates[found.chosen or 0], rigid=joint.maps[0])
-    ends = (A, B, np.ones(n, dtype=bool)) if anchors is None else (anchors.A, anchors.B, found.used)
+    ends = (A, B) if anchors is None else (anchors.A, anchors.B)
+    residuals = np.linalg.norm(ends[1] - joint.maps[0].apply(ends[0]), axis=1)
     laid = replace(
         found,
         candidates=(chosen,),
         chosen=0,
         how=f"{found.how} and sensors",
-        residuals=np.linalg.norm(ends[1] - joint.maps[0].apply(ends[0]), axis=1),
-        used=ends[2],
+        residuals=residuals if anchors is None else np.where(anchors.seen, residuals, np.nan),
+        used=np.ones(n, dtype=bool) if anchors is None else found.used,
         joint=joint,
         continuous=False,
     )
@@ -110,18 +111,19 @@ def weighed(
         word = f"the anchors contradict the sensors, of which {sensors.told}. {ORDER}"
         doubted = replace(sensors, doubt="most anchors contradict them")
         return replace(found, warnings=(*found.warnings, word)), doubted
-    for other, told in _by_shape(found, means, unevenness, random_state):
+    rivals = list(_by_shape(found, means, unevenness, random_state))
+    for other, told in rivals:
         right = _agreeing(other, told, anchors)
         if right[anchors.seen].mean() > HALF:
             return laid_onto(_with(replace(other, how=found.how), anchors, right), told, anchors)
-        if sensors is not None:
-            raise MatchError(
-                f"the anchors contradict the sensors. Under a map of the shape, {told.told}, and there "
-                f"{int(right.sum())} of {len(right)} anchors agree with it. {ORDER} If the anchors are right all the "
-                "same, take their map with choose=0 (--choose 0 in the shell)."
-            )
     if sensors is None:
         raise MatchError(found.refusal())
+    if rivals:
+        raise MatchError(
+            f"the anchors contradict the sensors. Under a map of the shape, {rivals[0][1].told}, and at most half of "
+            f"the anchors agree with it. {ORDER} If the anchors are right all the same, take their map with choose=0 "
+            "(--choose 0 in the shell)."
+        )
     return found, sensors
 
 

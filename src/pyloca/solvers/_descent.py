@@ -82,6 +82,7 @@ class Task:
     # How many independent residuals a burst has. With them, `ratios` is divided by the number of all residuals: the
     # prior that ‖θ‖² is stays the same, and the bursts outweigh it the more of them there are. 0: no division.
     residuals: int = 0
+    exact: bool = False  # whether bursts have no sampling noise
     max_ratio: float = MAX_RATIO  # of a decay to the held-out score
     # To train on workers: the network of `kernel`, and what takes a loss to that of a part of its bursts.
     network: nn.Module | None = None
@@ -339,12 +340,15 @@ class Descent:
         """Tell whether this decay is better than the one before, by more than chance would often make it.
 
         Most of a score is sampling noise, which both have in common, so a part of the score says little. To bring back
-        bursts that were lost, which the cap hides, is a gain too.
+        bursts that were lost, which the cap hides, is a gain too. Bursts without such noise need no more smoothness
+        than held-out ones ask for.
         """
         at = self.state
         if not np.isfinite(at.score_before):
             return True
         before, now = self._score(task, at.theta_before), self._score(task, at.best_theta)
+        if task.exact:
+            return now.value < (1 + gain) * before.value
         if before.each is None or now.each is None or len(now.each) == 1:  # which has no standard error
             return now.value < (1 - gain) * before.value
         pairs = ((before.each, now.each), (before.each_seen, now.each_seen))

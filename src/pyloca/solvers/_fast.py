@@ -453,6 +453,7 @@ class _FastSolver:
             max_ratio=STRONGEST_RATIO if self._decays()[0] == STRONGEST else MAX_RATIO,
             idle_gain=self.tol,
             residuals=held.intrinsic_dim * (held.intrinsic_dim + 1) // 2,
+            exact=not bool(torch.isfinite(counts).any()),
             network=self.encoder,
             narrowed=_narrowed,
         )
