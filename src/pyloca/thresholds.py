@@ -500,6 +500,13 @@ AHEAD = _threshold(
     "rows",
 )
 AHEAD_BY_CHANCE = _define("AHEAD_BY_CHANCE", 1e-8, "probability of that by chance, at most")
+COARSE = _threshold(
+    "COARSE",
+    0.5,
+    "steps between readings over their spread inside a burst",
+    "noise",
+    note="named where there is variance off the tangents",
+)
 TAILS_ERROR = _define(
     "TAILS_ERROR", 0.05, "standard error of what the bursts' tails add to the expected loss, as a part of it"
 )

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from helpers import planar_bursts
-from pyloca.findings import Diagnostics, noise_words
+from pyloca.bursts import Bursts
+from pyloca.findings import Diagnostics, noise, noise_words
 from pyloca.geometry import BurstStatistics, Noise
 
 
@@ -40,3 +41,13 @@ def test_the_card_has_a_line_of_noise_that_files_keep():
     assert Diagnostics.from_dict(found.to_dict()).noise == found.noise
     old = {name: value for name, value in found.to_dict().items() if name != "noise"}
     assert Diagnostics.from_dict(old).noise == ""
+
+
+def test_coarse_steps_are_named_and_not_taken_for_tangents():
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(300, 1, 2)) + 0.01 * random.standard_normal((300, 12, 2))
+    Y = np.concatenate([X, np.sin(2 * X), X[..., :1] * X[..., 1:], np.cos(X[..., :1])], axis=2)
+    for step, told in ((0.012, True), (0.001, False)):
+        bursts = Bursts(np.round(Y / step) * step)
+        found = noise(BurstStatistics.from_bursts(bursts, 2), bursts)
+        assert (found is not None and found.message.startswith("readings are rounded (feature ")) == told

@@ -10,6 +10,7 @@ from pyloca.bursts import Bursts
 from pyloca.errors import BurstError
 from pyloca.findings._diagnostics import Finding
 from pyloca.findings._noise_words import loudest
+from pyloca.findings._rounded import rounded_words
 from pyloca.geometry import BurstSpectra, BurstStatistics, intrinsic_dim_from_spectra, sample_rows
 from pyloca.thresholds import HIDDEN_TANGENT, LARGE, MANY_SPIKES, NEAR, NOISE_BESIDE, NOISY, RECHECKED
 
@@ -237,6 +238,14 @@ def noise(statistics: BurstStatistics, bursts: Bursts | None) -> Finding | None:
     if bursts is not None and spectra is not None:
         if spectra.growth.shape[1] > k and spectra.growth[:, k].mean() > 1 + 1 / k:
             return None  # curvature
+        steps = rounded_words(bursts)
+        if steps:
+            return Finding(
+                "noise",
+                f"readings are rounded ({steps}), which is noise of {np.sqrt(share):.0%} of a burst along the last of "
+                f"its k = {k} tangents, or looks like further ones, and is in the coordinates. Take readings in finer "
+                "steps, or larger bursts.",
+            )
         spanned = _spanned(spectra, k)
         if k < spanned < statistics.n_used:  # there is a floor, and it lies lower
             told = _noise_of_sensors(bursts, k) if statistics.instrument is None else ""
