@@ -654,6 +654,17 @@ UNRELATED_PAIRS = _define(
 STRANGE_BURSTS = _define(
     "STRANGE_BURSTS", 0.5, "part of bursts outside what a model was fitted to, from which they are not those of its fit"
 )
+# Bursts of the fit, a part of them and new ones reach 9e-3; exchanged columns, a gain of 1.05 and twice the σ are below
+# 1e-6 (rooms as in `python -m benchmarks matching --only fusion`, and a plan of two radios).
+FOREIGN_BURSTS = _define(
+    "FOREIGN_BURSTS", 1e-4, "p-value, over both tests, below which bursts given to `fuse` are not those of the fit"
+)
+FOREIGN_ANCHORS = _define(
+    "FOREIGN_ANCHORS", 1e-4, "p-value of so little trust at most anchors, below which an instrument has changed"
+)
+TORN_AWAY = _define(
+    "TORN_AWAY", 1.0, "times the spread of an instrument's places, from which `fuse` refuses to move them"
+)
 CONTRADICTED = _define("CONTRADICTED", 16.0, "times their expected cost, from which anchors contradict the fits")
 FOLLOWED = _define(
     "FOLLOWED", 4.8, "standard errors by which bursts fit an instrument of a fusion better than the truth should"
