@@ -6,6 +6,7 @@ Without Chromium and its driver on the machine all of this is skipped, and the s
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -587,6 +588,15 @@ def test_the_maps_of_a_match_are_linked(open_page, chromium, matched):
     moved = [float(x) for x in re.findall(NUMBER, chromium.find_element(By.ID, "told").text)]
     assert moved[0] > here[0]
     assert len(chromium.find_elements(By.CSS_SELECTOR, "#sensors tr")) == 3
+
+
+def test_the_maps_of_a_refused_match_are_not_linked(open_page, chromium, matched):
+    none = tuple(replace(one, possible=False) for one in matched.candidates)
+    page = match_page(replace(matched, chosen=None, candidates=none, warnings=("'sheet' is upside down",)))
+    open_page(page)
+    assert '"linked": false' in page and "'Sheet'" not in chromium.find_element(By.CLASS_NAME, "warning").text
+    assert "not matched" in chromium.find_element(By.ID, "told").text
+    assert not chromium.find_element(By.CLASS_NAME, "table").is_displayed()
 
 
 @pytest.fixture(scope="module")
