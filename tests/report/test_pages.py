@@ -617,7 +617,7 @@ def test_the_maps_of_a_fusion_are_linked(open_page, chromium, fused):
     """One point on all maps; what the page says of it is what Python says."""
     open_page(fusion_page(fused))
     assert len(chromium.find_elements(By.CSS_SELECTOR, ".maps canvas")) == 2
-    assert "no anchors connect" in chromium.find_element(By.CSS_SELECTOR, ".warning").text
+    assert "No anchors connect" in chromium.find_element(By.CSS_SELECTOR, ".warning").text
     told = chromium.find_element(By.ID, "told")
     places = [fused.joint.common(fused.models[name].embedding_, i) for i, name in enumerate(fused.connected)]
     reading = fused.models["south"].decode(fused.models["south"].embedding_)
