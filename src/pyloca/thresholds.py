@@ -659,8 +659,9 @@ STRANGE_BURSTS = _define(
 FOREIGN_BURSTS = _define(
     "FOREIGN_BURSTS", 1e-4, "p-value, over both tests, below which bursts given to `fuse` are not those of the fit"
 )
+# Three anchors of one corner, where a decoder is bad, are no evidence: four are the fewest.
 FOREIGN_ANCHORS = _define(
-    "FOREIGN_ANCHORS", 1e-4, "p-value of so little trust at most anchors, below which an instrument has changed"
+    "FOREIGN_ANCHORS", 1e-6, "p-value of so little trust at most anchors, below which an instrument has changed"
 )
 TORN_AWAY = _define(
     "TORN_AWAY", 1.0, "times the spread of an instrument's places, from which `fuse` refuses to move them"
