@@ -670,6 +670,18 @@ UNRELATED_PAIRS = _define(
 STRANGE_BURSTS = _define(
     "STRANGE_BURSTS", 0.5, "part of bursts outside what a model was fitted to, from which they are not those of its fit"
 )
+# Bursts of the fit reach 5e-3, new ones 7e-4 on 240 instruments each; exchanged columns, a gain of 1.05 and twice the σ
+# are below 1e-6 (rooms as in `python -m benchmarks matching --only fusion`, and a plan of two radios).
+FOREIGN_BURSTS = _define(
+    "FOREIGN_BURSTS", 1e-4, "p-value, over both tests, below which bursts given to `fuse` are not those of the fit"
+)
+# Three anchors of one corner, where a decoder is bad, are no evidence: four are the fewest.
+FOREIGN_ANCHORS = _define(
+    "FOREIGN_ANCHORS", 1e-6, "p-value of so little trust at most anchors, below which an instrument has changed"
+)
+TORN_AWAY = _define(
+    "TORN_AWAY", 1.0, "times the spread of an instrument's places, from which `fuse` refuses to move them"
+)
 CONTRADICTED = _define("CONTRADICTED", 16.0, "times their expected cost, from which anchors contradict the fits")
 FOLLOWED = _define(
     "FOLLOWED", 4.8, "standard errors by which bursts fit an instrument of a fusion better than the truth should"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from instruments import SIGMA, fit, gauge, measured, plan, sheet
 from pyloca import LOCA
 from pyloca.bursts import Bursts
 from pyloca.cli import cli
+from pyloca.cli._anchors import read_ids, read_named_ids
+from pyloca.errors import BurstError
 from pyloca.matching import Fusion, Match
 
 STATES = plan(150, 0)
@@ -179,6 +182,25 @@ def test_wrong_usage_is_named(folder, matched, tmp_path):
     done = run("match", a, b, "--anchors", tmp_path / "pairs.csv", "-o", out, code=3)
     assert "line 3: the second instrument has no burst '999'" in done.stderr
     assert not out.exists()
+    write(tmp_path / "pairs.csv", ["a", "b"], [(0, 0), (1, 1), (2, 2), (1, 3)])
+    done = run("match", a, b, "--anchors", tmp_path / "pairs.csv", "-o", out, code=3)
+    assert (
+        "pairs.csv: line 5: burst '1' of the first instrument is an anchor twice, the first time in line 3"
+        in done.stderr
+    )
+    write(tmp_path / "pairs.csv", ["a", "i", "b", "j"], [("sheet", 0, "gauge", 0), ("gauge", 1, "sheet", 0)])
+    done = run("fuse", a, b, "--anchors", tmp_path / "pairs.csv", "-o", out, code=3)
+    assert "pairs.csv: line 3: burst '0' of instrument 'sheet' is an anchor twice" in done.stderr
+
+
+def test_exchanged_columns_of_ids_are_named(tmp_path):
+    named = [SimpleNamespace(burst_ids_=np.array([f"{letter}{i}" for i in range(3)])) for letter in "AB"]
+    write(tmp_path / "pairs.csv", ["light", "radio"], [("B0", "A0"), ("B1", "A1")])
+    with pytest.raises(BurstError, match=r"line 2: the first instrument has no burst 'B0'. .* columns, or the models"):
+        read_ids(tmp_path / "pairs.csv", *named)
+    write(tmp_path / "named.csv", ["a", "i", "b", "j"], [("light", "A0", "radio", "B0")])
+    with pytest.raises(BurstError, match=r"'light' has no burst 'A0'. 'radio' has: are the columns exchanged"):
+        read_named_ids(tmp_path / "named.csv", dict(zip(("radio", "light"), named, strict=True)))
 
 
 def test_a_third_column_is_a_weight_only_by_name(folder, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from instruments import fit, measured, plan, sheet
+from pyloca.estimator import read_like
 from pyloca.matching._elastic import elastic, seen
 from pyloca.matching._joint import Edge, Joint, Tether, _expansion, _objective, _stepped, refine
 from pyloca.matching._precision import look
@@ -53,7 +54,7 @@ def test_displacements_have_no_rigid_motion(shape, a, free):
 def test_the_energy_is_the_likelihood_of_pushed_tangents(shape, a):
     """Σ (M − 1)/2 (tr G − log det G) of the displaced tangents, less that of the tangents themselves."""
     X = plan(150, 0)
-    told = seen(a, shape, measured(sheet, X, 0))
+    told = seen(a, shape, read_like(a, measured(sheet, X, 0)))
     c = coefficients(shape, 0.01)
     np.testing.assert_allclose(told.places, a.transform(measured(sheet, X, 0)), atol=1e-9)
     total = c @ c / 2

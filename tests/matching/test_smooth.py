@@ -7,6 +7,7 @@ import pytest
 from scipy.special import digamma
 
 from instruments import fit, gauge, measured, plan, sheet
+from pyloca.estimator import read_like
 from pyloca.matching._elastic import Prior, elastic, matern, seen
 from pyloca.matching._smooth import BENDS, LENGTHS, NUGGETS, _evidence, _priors, smooth
 from pyloca.metrics import calibrate
@@ -16,7 +17,7 @@ X = plan(150, 0)
 
 @pytest.fixture(scope="module")
 def told(a):
-    return seen(a, elastic(a, fine=True), measured(sheet, X, 0))
+    return seen(a, elastic(a, fine=True), read_like(a, measured(sheet, X, 0)))
 
 
 def test_the_prior_is_that_of_a_gaussian_process_with_a_free_linear_part(told):
@@ -48,7 +49,7 @@ def test_good_fits_to_a_stiff_plan_stay_as_good():
         states = plan(80, seed)
         bursts = measured(instrument, states, seed, n_points=20)
         model = fit(instrument, states, seed, n_points=20)
-        one, c = smooth(seen(model, elastic(model, fine=True), bursts))
+        one, c = smooth(seen(model, elastic(model, fine=True), read_like(model, bursts)))
         Z = one.places + one.elastic.rows(one.places) @ c
         for off, W in ((before, one.places), (after, Z)):
             off.append(np.square(calibrate(states, W).apply(W) - states).mean())

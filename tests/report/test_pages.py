@@ -6,6 +6,7 @@ Without Chromium and its driver on the machine all of this is skipped, and the s
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -589,6 +590,15 @@ def test_the_maps_of_a_match_are_linked(open_page, chromium, matched):
     assert len(chromium.find_elements(By.CSS_SELECTOR, "#sensors tr")) == 3
 
 
+def test_the_maps_of_a_refused_match_are_not_linked(open_page, chromium, matched):
+    none = tuple(replace(one, possible=False) for one in matched.candidates)
+    page = match_page(replace(matched, chosen=None, candidates=none, warnings=("'sheet' is upside down",)))
+    open_page(page)
+    assert '"linked": false' in page and "'Sheet'" not in chromium.find_element(By.CLASS_NAME, "warning").text
+    assert "not matched" in chromium.find_element(By.ID, "told").text
+    assert not chromium.find_element(By.CLASS_NAME, "table").is_displayed()
+
+
 @pytest.fixture(scope="module")
 def fused():
     """Three instruments, of which one has no anchors."""
@@ -607,7 +617,7 @@ def test_the_maps_of_a_fusion_are_linked(open_page, chromium, fused):
     """One point on all maps; what the page says of it is what Python says."""
     open_page(fusion_page(fused))
     assert len(chromium.find_elements(By.CSS_SELECTOR, ".maps canvas")) == 2
-    assert "no anchors connect" in chromium.find_element(By.CSS_SELECTOR, ".warning").text
+    assert "No anchors connect" in chromium.find_element(By.CSS_SELECTOR, ".warning").text
     told = chromium.find_element(By.ID, "told")
     places = [fused.joint.common(fused.models[name].embedding_, i) for i, name in enumerate(fused.connected)]
     reading = fused.models["south"].decode(fused.models["south"].embedding_)

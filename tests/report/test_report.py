@@ -87,7 +87,7 @@ def test_a_page_holds_what_it_was_given():
     html = render(Page("Title", "Lead.", (section,), {"seed": "0"}, {"python": "3"}, ("careful",)))
     read = Reader(html)
     assert [attributes for attributes in read.all("html")] == [{"lang": "en"}]
-    for word in ("Title", "Lead.", "First.", "Second.", "A table", "A figure", "seed", "careful", "How to cite"):
+    for word in ("Title", "Lead.", "First.", "Second.", "A table", "A figure", "seed", "Careful", "How to cite"):
         assert word in html
     (image,) = read.all("img")
     assert image["alt"] == "twenty dots"

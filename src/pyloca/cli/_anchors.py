@@ -35,6 +35,7 @@ def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[
             )
         rows = rows[1:]
     pairs, weights = [], []
+    first: dict[tuple[str, str], int] = {}
     for line, cells in rows:
         if len(cells) != width:
             raise BurstError(f"{path}: line {line} is {','.join(cells)!r}; expected as many cells as in line 1.")
@@ -43,7 +44,10 @@ def read_ids(path: Path, a: LOCA, b: LOCA) -> tuple[list[tuple[str, str]], list[
             raise BurstError(f"{path}: line {line}: the weight is {cells[2]!r}; expected a positive number.")
         for ids, cell, which in ((of_a, cells[0], "first"), (of_b, cells[1], "second")):
             if cell not in ids:
-                raise BurstError(f"{path}: line {line}: the {which} instrument has no burst {cell!r}.")
+                exchanged = cells[0] in of_b and cells[1] in of_a
+                hint = " The other one has: are the columns, or the models, exchanged?" if exchanged else ""
+                raise BurstError(f"{path}: line {line}: the {which} instrument has no burst {cell!r}.{hint}")
+            _refuse_twice(path, line, cell, f"the {which} instrument", first.setdefault((which, cell), line))
         pairs.append((cells[0], cells[1]))
         weights.append(weight)
     if not pairs:
@@ -57,6 +61,7 @@ def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str],
     if len(rows[0][1]) == 4 and rows[0][1][0] not in models and rows[0][1][2] not in models:
         rows = rows[1:]
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    first: dict[tuple[frozenset[str], str, str], int] = {}
     for line, cells in rows:
         if len(cells) != 4 or cells[0] not in models or cells[2] not in models:
             raise BurstError(
@@ -64,15 +69,28 @@ def read_named_ids(path: Path, models: dict[str, LOCA]) -> dict[tuple[str, str],
                 f"instruments among {', '.join(models)}."
             )
         one, i, other, j = cells
-        for name, cell in ((one, i), (other, j)):
+        for name, cell, rest in ((one, i, other), (other, j, one)):
             if cell not in ids[name]:
-                raise BurstError(f"{path}: line {line}: instrument {name!r} has no burst {cell!r}.")
+                exchanged = i in ids[other] and j in ids[one]
+                hint = f" {rest!r} has: are the columns exchanged?" if exchanged else ""
+                raise BurstError(f"{path}: line {line}: instrument {name!r} has no burst {cell!r}.{hint}")
+            key = (frozenset({one, other}), name, cell)
+            _refuse_twice(path, line, cell, f"instrument {name!r}", first.setdefault(key, line))
         if (other, one) in found:
             one, i, other, j = other, j, one, i
         found.setdefault((one, other), []).append((i, j))
     if not found:
         raise BurstError(f"{path}: holds no anchors; expected rows of instrument,burst,instrument,burst.")
     return found
+
+
+def _refuse_twice(path: Path, line: int, cell: str, whose: str, first: int) -> None:
+    """Refuse a burst that was an anchor in an earlier line."""
+    if first != line:
+        raise BurstError(
+            f"{path}: line {line}: burst {cell!r} of {whose} is an anchor twice, the first time in line {first}. Give "
+            "each burst once."
+        )
 
 
 def read_readings(paths: tuple[str, str], a: LOCA, b: LOCA) -> tuple[Any, Any]:

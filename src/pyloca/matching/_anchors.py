@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,12 +17,15 @@ from pyloca.errors import BurstError
 from pyloca.estimator import LOCA, Data, burst_rows, feature_label, training_embedding, transform_unnamed
 from pyloca.matching._precision import mean_variance, reading_variance
 from pyloca.matching._support import Support
-from pyloca.thresholds import OTHER_UNITS, UNTRUSTED
+from pyloca.thresholds import FOREIGN_ANCHORS, OTHER_UNITS, UNTRUSTED
 
 __all__ = ["COUNTED", "Anchors", "Pairs", "check_fitted", "listed", "read_anchors"]
 
 Array = NDArray[np.float64]
 NAMED = 3  # sensors at most in a message
+# Of the anchors: an instrument that has changed reads otherwise everywhere. Half of them may lie in one corner where a
+# decoder is worse than at all bursts that were held out.
+MOST = 0.75
 COUNTED = "(counted from 0, without a header)"
 Pairs = tuple[Data, Data] | Sequence[tuple[Any, Any]] | ArrayLike
 
@@ -42,6 +46,8 @@ class Anchors:
         Whether it lies in what each instrument was fitted to, and not where coordinates are extrapolated.
     doubts : tuple of str
         Instruments whose readings do not look like those of their fit, with the numbers that show it.
+    unlike : tuple of str
+        Instruments whose readings have next to no trust at most anchors, though their places were seen.
     rows : (n,) array of int
         Which of the given pairs these are, counted from 0.
     readings : (array, array), or ()
@@ -54,6 +60,7 @@ class Anchors:
     variance: Array
     seen: NDArray[np.bool_]
     doubts: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
     rows: NDArray[np.int64] = field(default_factory=lambda: np.arange(0))
     readings: tuple[Array, ...] = ()
 
@@ -73,6 +80,7 @@ class Anchors:
             self.variance[which],
             self.seen[which],
             self.doubts,
+            self.unlike,
             self.rows[which],
             tuple(readings[which] for readings in self.readings),
         )
@@ -123,11 +131,14 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
         doubts = [told for end in zip((a, b), readings, names, strict=True) if (told := _other_units(*end))]
     else:
         ends = _by_ids(a, b, anchors, names)
-    (A, variance_a), (B, variance_b) = ends
+    (A, variance_a, _), (B, variance_b, _) = ends
     if not len(A):
         raise ValueError("anchors are empty. Pass None to match by shape alone.")
     _refuse_twice(A, B)
     seen = [Support(training_embedding(model)).inside(Z) > 0 for model, Z in ((a, A), (b, B))]
+    unlike = [
+        _unlike(model, end[2], inside, name) for model, end, inside, name in zip((a, b), ends, seen, names, strict=True)
+    ]
     return Anchors(
         A,
         B,
@@ -135,6 +146,7 @@ def read_anchors(a: LOCA, b: LOCA, anchors: Pairs, weights: ArrayLike | None, na
         variance_a + variance_b,
         seen[0] & seen[1],
         tuple(doubts),
+        tuple(filter(None, unlike)),
         readings=given if len(given) == 2 else (),
     )
 
@@ -146,16 +158,17 @@ def _are_readings(anchors: Any) -> bool:
     return all(hasattr(end, "intrinsic_dim") or hasattr(end, "n_features") or np.ndim(end) >= 2 for end in anchors)
 
 
-def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array]:
+def _encoded(model: LOCA, data: Any, name: str) -> tuple[Array, Array, Array]:
+    """Return coordinates, their variance by noise, and the trust in each."""
     rows = np.asarray(data) if isinstance(data, (list, tuple)) else data
     try:
-        coordinates = transform_unnamed(model, rows)[0]
+        coordinates, trust = transform_unnamed(model, rows)
     except ValueError as error:
         raise type(error)(f"anchors of instrument {name!r}: {error}") from error
     variance = np.full(len(coordinates), reading_variance(model))
     if getattr(rows, "ndim", 3) != 2:  # bursts: the mean of M readings
         variance = np.full(len(coordinates), mean_variance(model))
-    return coordinates, variance
+    return coordinates, variance, trust
 
 
 def _other_units(model: LOCA, data: Any, name: str) -> str:
@@ -192,7 +205,23 @@ def _other_units(model: LOCA, data: Any, name: str) -> str:
     return f"at the anchors, some sensors of {name!r} look as if in other units: {', '.join(told[:NAMED])}{rest}"
 
 
-def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tuple[Array, Array]]:
+def _unlike(model: LOCA, trust: Array, inside: NDArray[np.bool_], name: str) -> str:
+    """Say that readings at nearly all anchors are unlike all that were held out, though they lie inside; "" if not.
+
+    Trust is calibrated on single readings, with their noise: the mean of a burst is not more strange than these.
+    """
+    least = max(UNTRUSTED, 1.5 / (1 + len(model.trust_scale_.scores)))
+    low, n = int((trust[inside] <= least).sum()), int(inside.sum())
+    if low < MOST * n or binom.sf(low - 1, n, least) >= FOREIGN_ANCHORS:
+        return ""
+    return (
+        f"the readings of {low} of {n} anchors by {name!r} are not like those that it was fitted to (median trust "
+        f"{np.median(trust[inside]):.2g}), though their places lie inside: has the instrument changed since, or are "
+        "columns or tables exchanged? Fit a changed one again with recalibrate"
+    )
+
+
+def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tuple[Array, Array, Array]]:
     pairs = np.empty((len(anchors), 2), dtype=object)
     for i, pair in enumerate(anchors):
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair) != 2:
@@ -207,14 +236,14 @@ def _by_ids(a: LOCA, b: LOCA, anchors: Any, names: tuple[str, str]) -> list[tupl
         values, counts = np.unique(rows, return_counts=True)
         if (counts > 1).any():
             twice = model.burst_ids_[values[counts > 1]].tolist()[0]
-            raise ValueError(f"burst {twice!r} of instrument {name!r} is an anchor twice. Give each burst once.")
+            raise BurstError(f"burst {twice!r} of instrument {name!r} is an anchor twice. Give each burst once.")
         lost = [label for label in model.burst_ids_[rows].tolist() if label in model.strays_]
         if lost:
             raise BurstError(
                 f"burst {lost[0]!r} of instrument {name!r} was left out of its fit ({model.strays_[lost[0]]}); it "
                 "cannot be an anchor."
             )
-        ends.append((model.embedding_[rows], np.full(len(rows), mean_variance(model))))
+        ends.append((model.embedding_[rows], np.full(len(rows), mean_variance(model)), np.ones(len(rows))))
     return ends
 
 
@@ -235,7 +264,7 @@ def _refuse_twice(A: Array, B: Array) -> None:
     if (counts > 1).any():
         row = int(first[counts > 1].min())
         again = int(np.flatnonzero((both == both[row]).all(axis=1))[1])
-        raise ValueError(
+        raise BurstError(
             f"the anchors in rows {row} and {again} {COUNTED} are the same pair of readings. Give each anchor once."
         )
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import digamma
 
-from pyloca.estimator import LOCA, Data, read_like, training_embedding
+from pyloca.estimator import LOCA, Reading, training_embedding
 from pyloca.matching._rigid import parameter_jacobian
 from pyloca.networks import pushed_rows
 
@@ -296,12 +296,12 @@ def _strain(slopes: Array, bent: Array) -> Array:
     return np.asarray(((turned + turned.transpose(0, 2, 1, 3)) / 2).reshape(n, d * d, -1))
 
 
-def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
+def seen(model: LOCA, elastic: Elastic, read: Reading | None = None) -> Seen:
     """Tell what the bursts of a fit say; without them, the fit is taken for their best explanation.
 
     Then a burst counts as so many points as explain the held-out loss by sampling.
     """
-    if bursts is None:
+    if read is None:
         places, n = some_places(model), len(training_embedding(model))
         found, residuals = model.diagnostics_, model.intrinsic_dim_ * (model.intrinsic_dim_ + 1) / 2
         chance = found.sampling_floor * np.sqrt(2 / residuals / (len(model.validation_indices_) or n))
@@ -310,7 +310,6 @@ def seen(model: LOCA, elastic: Elastic, bursts: Data | None = None) -> Seen:
         moments = np.tile(np.eye(model.n_components_), (len(places), 1, 1))
         prior = Prior.standard(elastic.size)
         return Seen(elastic, prior, places, moments, np.full(len(places), points * n / len(places)))
-    read = read_like(model, bursts).without_strays()
     statistics = read.statistics
     dtype = next(read.encoder.parameters()).dtype
     means, tangents = (torch.as_tensor(part, dtype=dtype) for part in (statistics.means, statistics.tangents))

@@ -18,6 +18,7 @@ from pyloca._sealed import describing
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, training_embedding, transform_unnamed
 from pyloca.matching._anchors import Pairs, read_anchors
+from pyloca.matching._doubts import contradicted, refuse_torn, too_close
 from pyloca.matching._elastic import some_places
 from pyloca.matching._file import Modules, read_bundle, read_fusion, write_bundle
 from pyloca.matching._joint import Edge, Joint, refine
@@ -29,7 +30,6 @@ from pyloca.matching._rigid import freedom
 from pyloca.matching._solution import PRIOR_DEGREES
 from pyloca.matching._synchronize import connected_to, synchronize
 from pyloca.metrics import RigidMap
-from pyloca.thresholds import FOLLOWED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -295,17 +295,19 @@ def fuse(
     Raises
     ------
     MatchError
-        If no anchors connect any instrument with the first, or numbers of components differ.
+        If no anchors connect any instrument with the first, numbers of components differ, or the refinement would
+        leave nothing of a fit.
     BurstError
-        If bursts are not those of the fit: in other units, or of other states.
+        If bursts are not those of the fit: in other units, of other states, with columns in another order or with
+        another σ, or of an instrument that has changed. They are compared with bursts that the fit held out.
     ValueError
         If a model is not fitted or given twice, a name is unknown, or anchors do not make sense.
 
     Warns
     -----
     TrustWarning
-        If instruments cannot be connected, anchors contradict each other, or the fit of an instrument follows its
-        bursts more closely than chance allows (only where `bursts` are given).
+        If instruments cannot be connected, anchors contradict each other or the bursts, or the fit of an instrument
+        follows its bursts more closely than chance allows (only where `bursts` are given).
 
     Examples
     --------
@@ -357,14 +359,17 @@ def fuse(
         words.append(f"no anchors connect {', '.join(map(repr, lost))} with {names[0]!r}")
     kept = {i: k for k, i in enumerate(np.flatnonzero(joined).tolist())}
     with_maps = [(replace(e, i=kept[e.i], j=kept[e.j]), r) for e, r in zip(edges, between, strict=True) if e.i in kept]
-    joint = _joined([looked[i] for i in kept], [e for e, _ in with_maps], [r for _, r in with_maps])
+    refined = {names[i]: looked[i] for i in kept}
+    joint, factor = _joined(list(refined.values()), [e for e, _ in with_maps], [r for _, r in with_maps])
+    refuse_torn(refined, joint)
     overlaps = {}
     for e, _ in with_maps:
         rigid = joint.maps[e.i].apply(e.A) - joint.maps[e.j].apply(e.B)
         after = joint.common(e.A, e.i) - joint.common(e.B, e.j)
         ends = [[name for name in names if name not in lost][k] for k in (e.i, e.j)]
         overlaps[ends[0], ends[1]] = (len(e.A), _rms(rigid), _rms(after))
-    words += _too_close({names[i]: looked[i] for i in kept}, joint)
+    words += contradicted(refined, [e for e, _ in with_maps], joint, factor)
+    words += too_close(refined, joint)
     for message in words:
         warnings.warn(message, TrustWarning, stacklevel=2)
     return Fusion(models, lost, joint, overlaps, tuple(words))
@@ -378,8 +383,11 @@ def _looked(name: str, model: LOCA, bursts: Data | None) -> Instrument:
         raise type(error)(f"bursts of instrument {name!r}: {error}") from error
 
 
-def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]) -> Joint:
-    """Synchronise connected instruments and refine them together, in the coordinates of the first."""
+def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]) -> tuple[Joint, float]:
+    """Synchronise connected instruments and refine them together, in the coordinates of the first.
+
+    Returns also what anchors cost, over what is expected.
+    """
     d, known = looked[0].model.n_components_, looked[0].model.burst_std_known_
     scaled = np.array([not (known and one.model.burst_std_known_) for one in looked])
     maps = synchronize(len(looked), edges, between, d, scaled)
@@ -388,23 +396,8 @@ def _joined(looked: list[Instrument], edges: list[Edge], between: list[RigidMap]
     centres = np.stack([rigid.apply(one.elastic.centre) for rigid, one in zip(maps, looked, strict=True)])
     rough = np.array([one.rough for one in looked])
     start = Joint.start(maps, [one.elastic for one in looked], centres, rough, PRIOR_DEGREES)
-    return refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)[0]
-
-
-def _too_close(looked: dict[str, Instrument], joint: Joint) -> list[str]:
-    """Name instruments whose fits owe their shape to chance, by their bursts."""
-    words = []
-    for c, (name, one) in zip(joint.coefficients, looked.items(), strict=True):
-        model = one.model
-        if one.seen.readings is None or model.n_components_ != model.intrinsic_dim_:
-            continue
-        better = one.seen.followed(c, model.diagnostics_.tails)
-        if better > FOLLOWED:
-            words.append(
-                f"the fit of {name!r} follows its {len(one.seen.places)} bursts too closely, by {better:.1f} standard "
-                "errors: its shape is partly chance. Fit it to more bursts, or again with another random_state"
-            )
-    return words
+    joint, cost = refine(start, [one.seen for one in looked], edges, free, PRIOR_DEGREES)
+    return joint, cost / max(d * sum(len(edge.A) for edge in edges) - int(free.sum()), 1)
 
 
 def _checked_bursts(models: dict[str, LOCA], bursts: Any) -> dict[str, Data]:

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from pyloca.errors import BurstError
-from pyloca.estimator import LOCA, Data, training_embedding
+from pyloca.estimator import LOCA, Data, Reading, read_like, training_embedding
 from pyloca.findings import data_size
 from pyloca.matching._elastic import Elastic, Seen, elastic, seen, some_places
+from pyloca.matching._explained import explained
 from pyloca.matching._smooth import smooth
 from pyloca.matching._support import Support
-from pyloca.thresholds import STRANGE_BURSTS
+from pyloca.thresholds import FOREIGN_BURSTS, STRANGE_BURSTS
 
 __all__ = [
     "Instrument",
@@ -85,9 +86,11 @@ class Instrument:
 def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     """Look at what a fit says of its errors; `bursts`, those it was fitted to, tell more."""
     shape = elastic(model, fine=bursts is not None)
-    told = seen(model, shape, bursts)
-    if bursts is not None:
-        _check_seen(model, told)
+    read = None if bursts is None else read_like(model, bursts).without_strays()
+    if read is not None:
+        _check_seen(model, read)
+    told = seen(model, shape, read)
+    if read is not None:
         told, at = smooth(told)
         if model.n_components_ == model.intrinsic_dim_:
             told = told.unbiased(at)
@@ -100,14 +103,31 @@ def look(model: LOCA, bursts: Data | None = None) -> Instrument:
     return Instrument(model, told, root, least + (1e-9 * shape.length) ** 2)
 
 
-def _check_seen(model: LOCA, told: Seen) -> None:
-    """Refuse bursts that say nothing about a fit, as they lie where it has not been."""
-    outside = float((Support(training_embedding(model)).inside(told.places) == 0).mean())
+def _check_seen(model: LOCA, read: Reading) -> None:
+    """Refuse bursts that a fit does not explain: whatever the refinement made of them would be wrong."""
+    inside = Support(training_embedding(model)).inside(read.embed()) > 0
+    outside = float((~inside).mean())
     if outside > STRANGE_BURSTS:
         raise BurstError(
-            f"{outside:.0%} of the {len(told.places)} bursts lie where the model has not been fitted. Give those it "
+            f"{outside:.0%} of the {len(inside)} bursts lie where the model has not been fitted. Give those it "
             "was fitted to, in the same units."
         )
+    told = explained(model, read, np.flatnonzero(inside))
+    if 2 * min(told.round_trip_p, told.whitening_p) >= FOREIGN_BURSTS:
+        return
+    if 2 * told.round_trip_p < FOREIGN_BURSTS:  # which another σ leaves as they are
+        what = f"the decoder gives them back {told.errors:.2g} times as badly as bursts that the fit held out"
+        cause = "Are columns in another order or in other units"
+    else:
+        what = (
+            f"the encoder does not make them round: their loss is {told.losses:.2g} times that of bursts that the fit "
+            f"held out, and they are {told.width:.2g} times as large"
+        )
+        cause = "Have they another burst_std, or are columns in another order"
+    raise BurstError(
+        f"they are not bursts of its fit: {what}. {cause}? Give the bursts that it was fitted to. If the instrument "
+        "has changed since, fit it again with recalibrate, and fuse that model."
+    )
 
 
 def mean_variance(model: LOCA) -> float:

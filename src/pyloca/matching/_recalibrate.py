@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, mannwhitneyu
+from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.base import clone
 from torch import nn
@@ -18,11 +18,10 @@ from torch import nn
 from pyloca._arguments import check_count
 from pyloca._html import html_card, text_card
 from pyloca._threads import one_thread
-from pyloca.checks import whitening
 from pyloca.errors import MatchError, TrustWarning
 from pyloca.estimator import LOCA, Data, read_like, training_embedding, transform_unnamed
-from pyloca.findings import data_size, round_trip_errors
 from pyloca.matching._anchors import Pairs, check_fitted, read_anchors
+from pyloca.matching._explained import explained
 from pyloca.matching._match import match
 from pyloca.matching._matched import Match
 from pyloca.matching._moved import moved_model, plain_networks
@@ -40,7 +39,6 @@ __all__ = ["Recalibration", "recalibrate"]
 
 Array = NDArray[np.float64]
 
-TOLERATED = 1.5  # times the round-trip errors of held-out bursts, which had a say in the size of the decoder
 NEAR = 0.3  # of the spread: old coordinates that are off by less still say which of several candidates is right
 
 
@@ -334,25 +332,8 @@ def _drift(model: LOCA, data: Data, inside: NDArray[np.bool_]) -> tuple[float, f
     rows = np.intersect1d(np.flatnonzero(inside), seen.sound)
     if len(rows) < max(3, (1 - STILL_PLACED) * len(seen.sound)):
         return 0.0, 0.0
-    statistics = seen.statistics[rows]
-    found = model.diagnostics_
-    held_out = model.validation_indices_
-    if not len(held_out):
-        held_out = np.flatnonzero(np.isfinite(found.losses))
-    losses = whitening(seen.encoder, statistics, model.burst_std_).losses
-    size = data_size(_as_seen(model, model.decode(training_embedding(model))))
-    errors = round_trip_errors(seen.decoder, statistics.means, seen.embed()[rows], size)
-    p = [
-        float(mannwhitneyu(new / factor, old[held_out], alternative="greater").pvalue)
-        for new, old, factor in ((losses, found.losses, 1.0), (errors, found.errors, TOLERATED))
-    ]
-    return p[0], p[1]
-
-
-def _as_seen(model: LOCA, readings: Array) -> Array:
-    """Return readings as the networks of `model` see them; columns that were left out are 0."""
-    scale = model.feature_scale_
-    return np.where(np.isinf(scale), 0.0, readings / np.where(np.isinf(scale), 1.0, scale))
+    told = explained(model, seen, rows)
+    return told.whitening_p, told.round_trip_p
 
 
 def _nearest(found: Match, old: Array, new: Array, inside: NDArray[np.bool_]) -> Match:

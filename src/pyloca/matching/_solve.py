@@ -27,7 +27,7 @@ def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Setti
     """Find all candidates."""
     if anchors is None:
         return by_shape(a, b, None, settings)
-    seen, doubts = anchors.seen, anchors.doubts
+    seen, doubts, unlike = anchors.seen, anchors.doubts, anchors.unlike
     anchors, words = _seen(a, b, anchors, settings)
     found = by_anchors(a, b, anchors, settings)
     found = by_shape(a, b, anchors, settings) if found is None else _against_shape(a, b, anchors, found, settings)
@@ -35,7 +35,7 @@ def solve(a: Instrument, b: Instrument, anchors: Anchors | None, settings: Setti
         words = (*doubts, *words)
     used, residuals = np.zeros(len(seen), dtype=bool), np.full(len(seen), np.nan)
     used[seen], residuals[seen] = found.used, found.residuals
-    return replace(found, used=used, residuals=residuals, words=(*words, *found.words))
+    return replace(found, used=used, residuals=residuals, words=(*words, *found.words, *unlike))
 
 
 def _seen(a: Instrument, b: Instrument, anchors: Anchors, settings: Settings) -> tuple[Anchors, tuple[str, ...]]:

@@ -21,7 +21,7 @@ def match_page(match: Match, title: str = "") -> str:
     """Render a match as one self-contained HTML file.
 
     Drag a point on the map of one instrument to see the same state on that of the other, with its 95 % region and the
-    predicted readings. Of an ambiguous match every candidate can be tried.
+    predicted readings. Of an ambiguous match every candidate can be tried; of a refused one, maps are not linked.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _data(match: Match) -> dict[str, Any]:
         {"rotation": one.rigid.rotation.tolist(), "shift": one.rigid.shift.tolist(), "scale": one.rigid.scale}
         for one in match.candidates[:MOST_CANDIDATES]
     ]
-    return {"sides": sides, "maps": maps, "chosen": match.chosen}
+    return {"sides": sides, "maps": maps, "chosen": match.chosen, "linked": match.chosen is not None or match.ambiguous}
 
 
 def _predicted(match: Match, side: int, places: Array) -> dict[str, Any] | None:

@@ -71,6 +71,7 @@ function draw() {
       const [x, y] = frames[side].to(pad(place));
       context.fillRect(x - 2.5, y - 2.5, 5, 5);
     }
+    if (k === 1 && !data.linked) return; // no candidate is possible: nobody knows where the point is on the other map
     const at = frames[side].to(pad(k === 0 ? point : now.other));
     if (k === 1 && now.radius) {
       context.strokeStyle = colour("--ring");
@@ -86,9 +87,11 @@ function draw() {
   });
   const names = [...document.querySelectorAll("figcaption")].map((caption) => caption.textContent);
   const format = (z) => z.map((x) => x.toPrecision(4)).join(", ");
-  let words = `${names[active]}: ${format(point)}. ${names[1 - active]}: ${format(now.other)}.`;
+  let words = `${names[active]}: ${format(point)}.`;
+  if (data.linked) words += ` ${names[1 - active]}: ${format(now.other)}.`;
   const body = document.getElementById("sensors");
   body.replaceChildren();
+  document.querySelector(".table").hidden = !now.told;
   document.getElementById("caption").textContent = "";
   if (now.told) {
     const trust = now.told.trust[now.near];
@@ -104,7 +107,7 @@ function draw() {
       }
     });
   } else {
-    words += " No candidate is chosen by the evidence: readings are not predicted.";
+    words += data.linked ? " No candidate is chosen by the evidence: readings are not predicted." : " The instruments are not matched.";
   }
   document.getElementById("told").textContent = words;
 }
@@ -112,7 +115,7 @@ function draw() {
 function place(side, flat) {
   const full = data.sides[side].places[0].length;
   if (side !== active) {
-    point = state().other;
+    point = data.linked ? state().other : data.sides[side].places[0].slice();
     active = side;
   }
   const start = point.slice();
@@ -140,7 +143,7 @@ canvases.forEach((canvas, side) => {
     if (!step) return;
     event.preventDefault();
     const length = (event.shiftKey ? 40 : 4) / frames[side].scale;
-    const here = pad(side === active ? point : state().other);
+    const here = pad(side === active ? point : data.linked ? state().other : data.sides[side].places[0]);
     place(side, [here[0] + length * step[0], here[1] + length * step[1]]);
   });
 });
