@@ -94,6 +94,24 @@ def mixed_units(seed: int) -> Dataset:
     return dataclasses.replace(data, bursts=Bursts(data.bursts.to_array() * [1.0, 1e4, 1.0, 1.0, 1.0]))
 
 
+def cut_route(seed: int) -> Dataset:
+    """Bursts along a route, the table cut two rows off."""
+    data = faults.plant("rows of the next burst of a route", seed)
+    row = np.floor(12 * data.X[:, 1] / np.ptp(data.X[:, 1]))
+    order = np.lexsort((np.where(row % 2, -data.X[:, 0], data.X[:, 0]), row))
+    points = data.bursts.to_array()[order]
+    cut = np.roll(points.reshape(-1, points.shape[2]), -2, axis=0).reshape(points.shape)
+    return dataclasses.replace(data, X=data.X[order], Y=data.Y[order], bursts=Bursts(cut))
+
+
+def coarse(seed: int) -> Dataset:
+    """Readings in steps as large as the spread inside a burst."""
+    data = faults.plant("coarse steps", seed)
+    points = data.bursts.to_array()
+    step = 1.5 * float(points.std(axis=1).mean())
+    return dataclasses.replace(data, bursts=Bursts(np.round(points / step) * step))
+
+
 # By the expected finding: sets, and options of the fit. Those of `faults`, and some for what these do not ask.
 FAULTS: dict[str, list[tuple[Callable[[int], Dataset], dict[str, Any]]]] = {
     name: [(make, {})] for name, make in faults.FAULTS.items()
@@ -101,6 +119,8 @@ FAULTS: dict[str, list[tuple[Callable[[int], Dataset], dict[str, Any]]]] = {
 FAULTS["large_bursts"].append((bent, {}))
 FAULTS["large_bursts"].append((squeezed, {}))
 FAULTS["noise"].append((smaller(unseen.noisy), {}))
+FAULTS["noise"].append((coarse, {}))
+FAULTS["rows"] = [(cut_route, {})]
 FAULTS["units"] = [(mixed_units, {"feature_scale": None})]
 FAULTS["more_tangents"] = [(lambda seed: faults.plant("k too small", seed), {"n_components": 1, "intrinsic_dim": 1})]
 # Faults of a model: the factors by which the two coordinates of a good one are stretched.
