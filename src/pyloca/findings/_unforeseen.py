@@ -21,6 +21,7 @@ Rows = NDArray[np.int64]
 Ends = tuple[Array, Array, Array]  # means, tangents, and tangents in the embedding
 
 FLAT = 1e-12  # rounding
+FARTHEST = 0.25  # of the variance
 
 
 def unforeseen_between(statistics: BurstStatistics, encoder: nn.Module, burst_std: float, *pairs: Rows) -> Array:
@@ -60,7 +61,8 @@ def unforeseen_part(statistics: BurstStatistics, encoder: nn.Module, burst_std: 
     Steps are seen through the mean of the inverse Jacobians at both ends, which bursts and encoder tell; what leaves
     their tangents is no error of a distance. Errors of tangents by sampling cancel, since the encoder, which is fitted
     to the same tangents, makes them as well. Of a burst the median of its neighbours counts, so that one burst in a
-    wrong place is not held against those around it, and no burst is farther off than the embedding is wide.
+    wrong place is not held against those around it, and none counts as off by more than half the spread of all: where
+    the measurement is singular, a step says nothing.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def unforeseen_part(statistics: BurstStatistics, encoder: nn.Module, burst_std: 
         part = slice(first, first + SAMPLE)
         squares[part] = _squared(*_ends(statistics, encoder, burst_std, heads[part], tails[part]))
     of_bursts = np.median(squares.reshape(-1, min(2 * k, len(places) - 1)), axis=1)
-    return float(np.minimum(of_bursts / float(places.var(axis=0).sum()), 1.0).mean())
+    return float(np.minimum(of_bursts / float(places.var(axis=0).sum()), FARTHEST).mean())
 
 
 def _squared(start: Ends, end: Ends, steps: Array) -> Array:
