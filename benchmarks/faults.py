@@ -225,7 +225,7 @@ FAULTS = {
 # faults that are refused before training, by a word of the message
 REFUSED = {
     "pieces": "pieces that do not touch",
-    "noise": "measurement noise hides",
+    "noise": "measurement noise",
     "no_displacement": "do not move towards",
 }
 # columns that are left out with a word, after which nothing is wrong
