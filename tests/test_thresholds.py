@@ -131,8 +131,8 @@ NOT_VERDICTS |= {
 }
 # geometry/_sheets.py: how neighbours are looked up
 NOT_VERDICTS |= {"BRUTE", "CANDIDATES", "AVERAGED"}
-# findings/_ahead.py: which steps are from one part of a route to another
-NOT_VERDICTS |= {"JUMP"}
+# findings/_ahead.py, _rounded.py: which steps are from one part of a route to another; how long a list is
+NOT_VERDICTS |= {"JUMP", "NAMED"}
 
 
 def sources():

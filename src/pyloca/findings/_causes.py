@@ -450,7 +450,7 @@ def _misplaced(fit: Fit) -> Finding | None:
     apart = np.square(fit.burst_std * steps).sum(axis=1) / float(fit.white.embedding.var(axis=0).sum())
     order = np.argsort(-apart, kind="stable")
     wrong = missed[order[: int((apart > MISPLACED).sum())]]
-    if not fewest <= len(wrong) <= len(errors) / 2:  # most of them: the decoder is another encoder's
+    if not fewest <= len(wrong) <= len(errors) / 3:  # so many: the decoder is another encoder's
         return None
     return Finding(
         "folded",
