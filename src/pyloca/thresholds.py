@@ -498,6 +498,7 @@ AHEAD = _threshold(
     0.01,
     "part of the bursts' variance that lies along the step from the burst before to the one after",
     "rows",
+    note="and improbable by chance",
 )
 AHEAD_BY_CHANCE = _define("AHEAD_BY_CHANCE", 1e-8, "probability of that by chance, at most")
 COARSE = _threshold(
